@@ -39,8 +39,9 @@ examples:
   arecord -q -t raw -f S16_LE -r 16000 | python listen.py --model runs/commands/export -
   python listen.py --model runs/commands/export --microphone --threshold 0.9
 
-Each line has the second of the detection, the word, its score, the threshold that the score reached, and the
-second in which the word began, where it is known: for typed words, and models of wake_word.py.
+Each line has the second of the recording at which the word was recognised, the word, its score, the threshold
+that the score reached, and the second in which the word began, where it is known: for typed words, and models
+of wake_word.py.
 Typed words need no training: --word, or a phrase file as described in docs/phrases.md. For the folder of a
 bundle, its LiteRT model with external state is used, in float if available.
 A pipe may contain raw samples (16-bit little-endian mono, at --rate or the sample rate of the model), which

@@ -26,7 +26,8 @@ def read_wav(path, rate, silence):
     try:
         with wave.open(str(path)) as file:
             found, content = file.getparams()[:3], file.readframes(file.getnframes())
-        assert found == (1, 2, rate), f"channels, sample bytes, Hz: {found}"
+            assert found == (1, 2, rate), f"channels, sample bytes, Hz: {found}"
+            assert len(content) == 2 * file.getnframes(), "cut off"
     except (AssertionError, EOFError, OSError, wave.Error) as error:
         refuse(str(error) or "cut off", path, f"the model takes (1, 2, {rate}), mono 16-bit WAV")
     return np.pad(np.frombuffer(content, "<i2").astype(np.float32) / 32768, round(silence * rate))

@@ -60,7 +60,8 @@ class Detection:
     """A detected keyword.
 
     Attributes:
-        seconds: end of the sound that triggered it, since the start of the sound.
+        seconds: end of the sound that triggered it, since the start of the sound; of a typed word, when its
+            last syllable was recognised. The report comes later.
         keyword: the label.
         score: the averaged probability that reached the threshold.
         threshold: what the score had to reach.

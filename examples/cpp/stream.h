@@ -35,18 +35,24 @@ inline double setting(const std::string& json, const std::string& name) {
   return std::strtod(&json[at + name.size() + 3], nullptr);
 }
 
-// Samples in [-1, 1) of a 16-bit mono WAV file.
+// Samples in [-1, 1) of a 16-bit mono WAV file; its other chunks, such as tags, are skipped.
 inline std::vector<float> read_wav(const std::string& path, unsigned rate) {
   const std::string file = read(path);
-  const size_t data = file.find("data", 36);
   uint16_t header[8] = {};  // format, channels, rate (2), bytes a second (2), bytes a frame, bits
-  if (data != std::string::npos) std::memcpy(header, &file[20], sizeof header);
-  if (header[1] != 1 || header[7] != 16 || header[2] + 65536u * header[3] != rate)
-    fail(path + ": the model takes mono 16-bit WAV of " + std::to_string(rate) + " Hz");
-  std::vector<float> samples;
-  for (size_t at = data + 8; at + 2 <= file.size(); at += 2)
-    samples.push_back(static_cast<int16_t>((file[at] & 255) | file[at + 1] << 8) / 32768.0f);
-  return samples;
+  uint32_t size = 0;
+  for (size_t at = 12; at + 8 <= file.size(); at += 8 + size + size % 2) {
+    std::memcpy(&size, &file[at + 4], sizeof size);
+    if (file.compare(at, 4, "fmt ") == 0 && size >= sizeof header && at + 8 + size <= file.size())
+      std::memcpy(header, &file[at + 8], sizeof header);
+    if (file.compare(at, 4, "data") != 0) continue;
+    if (header[1] != 1 || header[7] != 16 || header[2] + 65536u * header[3] != rate) break;
+    if (at + 8 + size > file.size()) fail(path + ": the file is cut off");
+    std::vector<float> samples;
+    for (size_t i = at + 8; i + 2 <= at + 8 + size; i += 2)
+      samples.push_back(static_cast<int16_t>((file[i] & 255) | file[i + 1] << 8) / 32768.0f);
+    return samples;
+  }
+  fail(path + ": the model takes mono 16-bit WAV of " + std::to_string(rate) + " Hz");
 }
 
 inline std::vector<std::string> read_lines(const std::string& path) {

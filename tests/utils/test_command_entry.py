@@ -55,6 +55,13 @@ def test_ctrl_c_ends_without_a_stack_trace(capsys):
     assert "Ctrl-C" in capsys.readouterr().err
 
 
+def test_an_error_that_a_compiled_module_made_of_ctrl_c_is_ctrl_c(capsys):
+    error = SystemError("returned a result with an exception set")
+    error.__cause__ = KeyboardInterrupt()
+    assert exit_code(raising(error)) == 130
+    assert "Ctrl-C" in capsys.readouterr().err
+
+
 def test_sigterm_is_reported_by_its_name_and_the_exit_code_of_the_shells(capsys):
     assert exit_code(raising(Stopped(signal.SIGTERM))) == 143
     assert capsys.readouterr().err == "stopped by SIGTERM\n"

@@ -55,9 +55,11 @@ def test_raw_samples_come_in_blocks_of_a_second_and_are_resampled():
 class Endless(io.RawIOBase):
     """A recorder that never stops: a WAV header of unknown length, samples, then endless silence."""
 
-    def __init__(self, rate: int):
+    def __init__(self, rate: int, channels: int = 1):
         header = struct.pack("<4sI4s", b"RIFF", 0xFFFFFFFF, b"WAVE")
-        header += struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, rate, 2 * rate, 2, 16)
+        header += struct.pack(
+            "<4sIHHIIHH", b"fmt ", 16, 1, channels, rate, 2 * channels * rate, 2 * channels, 16
+        )
         header += struct.pack("<4sI4s4sI", b"LIST", 4, b"INFO", b"data", 0xFFFFFFFF)
         self._first = header + PCM
 
@@ -70,6 +72,12 @@ class Endless(io.RawIOBase):
 def test_the_wav_of_a_live_recorder_is_read_as_it_arrives_at_the_rate_of_its_header():
     with open_pipe(Endless(8000), 44_100, 8000, seconds=0.1) as blocks:
         np.testing.assert_array_equal(next(blocks), np.frombuffer(PCM, "<i2")[:800] / np.float32(32768))
+
+
+def test_the_channels_of_a_live_recorder_are_mixed_as_they_arrive():
+    with open_pipe(Endless(8000, channels=2), 44_100, 8000, seconds=0.1) as blocks:
+        expected = np.frombuffer(PCM, "<i2")[:1600].reshape(800, 2).astype(np.float32) / np.float32(32768)
+        np.testing.assert_array_equal(next(blocks), expected.mean(axis=1))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])

@@ -19,7 +19,7 @@ from utils.audio.containers import frames_follow
 from utils.audio.decoding import LOWEST_RATE, UNKNOWN_SIZE
 from utils.audio.microphone import microphone_blocks
 from utils.audio.problems import text_error
-from utils.audio.reading import INT16_SCALE, at_rate, audio_blocks
+from utils.audio.reading import INT16_SCALE, at_rate, audio_blocks, mix
 from utils.errors import AudioError
 from utils.stop_signals import Stopped, until_stopped
 
@@ -59,9 +59,9 @@ def open_pipe(
         Stopped: after the block, if a signal has ended the blocks.
     """
     head = stream.read(_HEAD_BYTES)
-    whole = _Unread(head, stream)
+    whole, channels = _Unread(head, stream), 1
     if live := _live_wav(head):
-        header_bytes, rate = live
+        header_bytes, rate, channels = live
         whole.read(header_bytes)
     elif _is_audio_file(head):
         with tempfile.NamedTemporaryFile(prefix="standard-input-") as copy:
@@ -70,7 +70,7 @@ def open_pipe(
             copy.flush()
             yield _file_blocks(copy.name, sample_rate)
         return
-    with until_stopped(_raw_blocks(head, whole, rate, sample_rate, seconds)) as blocks:
+    with until_stopped(_raw_blocks(head, whole, rate, channels, sample_rate, seconds)) as blocks:
         yield blocks
 
 
@@ -95,7 +95,7 @@ def _file_blocks(copy: str, sample_rate: int) -> Iterator[np.ndarray]:
 
 
 def _raw_blocks(
-    head: bytes, whole: _Unread, rate: int | None, sample_rate: int, seconds: float
+    head: bytes, whole: _Unread, rate: int | None, channels: int, sample_rate: int, seconds: float
 ) -> Iterator[np.ndarray]:
     if error := text_error(head, _NAME, "pipe raw samples or an audio file"):
         raise error
@@ -107,21 +107,22 @@ def _raw_blocks(
         )
     if rate < LOWEST_RATE:
         raise AudioError(f"a sample rate of {rate} Hz", where=_NAME, hint="give it in Hz, e.g. --rate 16000")
-    yield from at_rate(_integers(whole, max(1, round(seconds * rate))), rate, sample_rate)
+    yield from at_rate(_integers(whole, max(1, round(seconds * rate)), channels), rate, sample_rate)
 
 
-def _integers(whole: _Unread, size: int) -> Iterator[np.ndarray]:
-    """Blocks of ``size`` 16-bit integers as (samples,) float32, while they arrive."""
-    count = 0
-    while data := whole.read(2 * size):
+def _integers(whole: _Unread, size: int, channels: int) -> Iterator[np.ndarray]:
+    """Blocks of ``size`` frames of 16-bit integers, mixed to (samples,) float32, while they arrive."""
+    count, frame_bytes = 0, 2 * channels
+    while data := whole.read(frame_bytes * size):
         count += len(data)
-        if len(data) > 1:
-            yield np.frombuffer(data, "<i2", len(data) // 2).astype(np.float32) / np.float32(INT16_SCALE)
-        if len(data) % 2:
+        if frames := len(data) // frame_bytes:
+            integers = np.frombuffer(data, "<i2", frames * channels).reshape(frames, channels)
+            yield mix(integers.astype(np.float32) / np.float32(INT16_SCALE))
+        if len(data) % frame_bytes:
             raise AudioError(
                 f"half a sample at the end, of {count} bytes",
                 where=_NAME,
-                hint="it must be 16-bit mono audio",
+                hint=f"it must be 16-bit audio of {channels} channel{'s' * (channels > 1)}",
             )
     if not count:
         raise AudioError("there are no samples", where=_NAME, hint="pipe audio into it")
@@ -131,15 +132,15 @@ def _is_audio_file(head: bytes) -> bool:
     return bool(_SIGNATURES.match(head)) or bool(_FRAME.match(head) and frames_follow(head))
 
 
-def _live_wav(head: bytes) -> tuple[int, int] | None:
-    """Length in bytes and sample rate of a WAV header without a data length, for mono 16-bit samples."""
+def _live_wav(head: bytes) -> tuple[int, int, int] | None:
+    """Length in bytes, sample rate and channels of a WAV header of 16-bit samples without a data length."""
     header = _LIVE_WAV.match(head)
     if header is None:
         return None
     code, channels, rate, _, _, bits = struct.unpack("<HHIIHH", header[2])
     (size,) = struct.unpack("<I", header[3])
     unknown = not size or size >= UNKNOWN_SIZE
-    return (header.end(), rate) if (code, channels, bits) == (_PCM, 1, 16) and unknown else None
+    return (header.end(), rate, channels) if (code, bits) == (_PCM, 16) and channels and unknown else None
 
 
 def live_audio(

@@ -39,7 +39,7 @@ def run_command(main: Callable[..., int | None]) -> None:
         # The reader of our output has closed the pipe (`| head`): exit quietly, like other Unix tools.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    except (UserError, KeyboardInterrupt, ModuleNotFoundError, OSError) as error:
+    except (KeyboardInterrupt, Exception) as error:
         reported = _report(error)
         if reported is None:
             raise
@@ -49,6 +49,9 @@ def run_command(main: Callable[..., int | None]) -> None:
 
 def _report(error: BaseException) -> int | None:
     """Print the message of an error; returns the exit code, or None for an error of this project."""
+    # Compiled modules that Ctrl-C interrupts raise an error of their own, with the interruption as its cause.
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        error = error.__cause__
     if isinstance(error, KeyboardInterrupt):
         stopped = error if isinstance(error, Stopped) else Stopped()
         print(stopped, file=sys.stderr)
