@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         words = map(shlex.quote, map(str, (*options.hypotheses, *texts)))
         command = ["python -m analysis.errors.confusion_counts", *words]
         heading = "Syllables that acoustic models confuse. Counted by:"
-        noise.save(options.output, (heading, " ".join(command), shares, *options.note))
+        noise.save(options.output, (heading, " ".join(command), shares))
         print(f"written: {options.output}")
 
 
@@ -80,9 +80,6 @@ def _parser() -> CommandParser:
     )
     parser.add_argument("--texts", nargs="*", type=Path, default=[], help="manifests, to count the syllables")
     parser.add_argument("--output", type=Path, help="file for the table")
-    parser.add_argument(
-        "--note", nargs="*", default=[], metavar="LINE", help="comment at the head of the table"
-    )
     return parser
 
 

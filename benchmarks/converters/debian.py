@@ -30,7 +30,7 @@ class Native:
 
     Attributes:
         source: file name without ``.cpp``.
-        packages: packages to install; the version of the first is reported.
+        packages: packages to install.
         flags: compiler flags.
         pkg_config: name of the library for pkg-config, if it has one.
         arguments: command-line arguments after its own folder; path patterns are resolved.
@@ -60,7 +60,7 @@ class Native:
         state.mkdir(parents=True, exist_ok=True)
         self._compile(program, install)
         size = bytes_of(path for paths in read for path in paths)
-        return Command((str(program), str(state), *arguments), _version(self.packages[0]), size)
+        return Command((str(program), str(state), *arguments), size)
 
     def _compile(self, program: Path, install: str) -> None:
         source = SOURCES / f"{self.source}.cpp"
@@ -91,10 +91,6 @@ def _resolved(pattern: str, install: str) -> list[Path]:
     if not found:
         raise Missing(f"{pattern} does not exist: {install}")
     return found
-
-
-def _version(package: str) -> str:
-    return _output(["dpkg-query", "-W", "-f=${Version}", package], f"apt-get install {package}")
 
 
 def _without_u_umlaut(syllable: str) -> str:
@@ -159,13 +155,13 @@ SIMPLE = _rime("pinyin_simp", "simplified", "pinyin_simp", "rime-data-pinyin-sim
 TERRA = _rime("terra_pinyin", "simplification", "terra_pinyin", "rime-data-terra-pinyin")
 
 ENTRIES = (
-    Entry("libpinyin", "GPL-3", LIBPINYIN.find),
-    Entry("libime (fcitx 5)", "LGPL-2.1", LIBIME.find),
-    Entry("SunPinyin", "LGPL-2.1 or CDDL; data CC-BY-SA-3.0", SUNPINYIN.find),
-    Entry("Google Pinyin (Android)", "Apache-2.0", GOOGLE.find, spelling=_without_u_umlaut),
-    Entry("Rime luna-pinyin", "BSD-3; data LGPL-3", LUNA.find),
-    Entry("Rime pinyin-simp", "BSD-3; data Apache-2.0", SIMPLE.find),
-    Entry("Rime terra-pinyin", "BSD-3; data LGPL-3", TERRA.find, tones=True, spelling=_with_tone_key),
+    Entry("libpinyin", LIBPINYIN.find),
+    Entry("libime (fcitx 5)", LIBIME.find),
+    Entry("SunPinyin", SUNPINYIN.find),
+    Entry("Google Pinyin (Android)", GOOGLE.find, spelling=_without_u_umlaut),
+    Entry("Rime luna-pinyin", LUNA.find),
+    Entry("Rime pinyin-simp", SIMPLE.find),
+    Entry("Rime terra-pinyin", TERRA.find, tones=True, spelling=_with_tone_key),
     # It looks up all candidates after each letter: half a second for each sentence.
-    Entry("PyZy (ibus-pinyin)", "LGPL-2.1", PYZY.find, limit=SMALL_SAMPLE),
+    Entry("PyZy (ibus-pinyin)", PYZY.find, limit=SMALL_SAMPLE),
 )

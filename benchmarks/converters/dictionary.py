@@ -22,7 +22,6 @@ _UNKNOWN_LOG = math.log(0.1)  # log count of a character with a reading that no 
 ENTRIES = (
     Entry(
         "dictionary unigram (jieba, pypinyin)",
-        "MIT",
         in_package(
             "jieba", ("jieba==0.42.1", "pypinyin==0.55.0", "numpy==2.4.6"), "dictionary:build_dictionary"
         ),

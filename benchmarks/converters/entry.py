@@ -1,4 +1,4 @@
-"""Describes a converter of the comparison: name, licence, spelling of its input, and its command.
+"""Describes a converter of the comparison: name, spelling of its input, and its command.
 
 Each one runs in a process of its own, which reads lines of syllables and writes lines of hanzi
 (:mod:`benchmarks.peers.serve`). So all converters are timed in the same way, and none is linked into this
@@ -21,12 +21,10 @@ class Command:
 
     Attributes:
         arguments: the command line, run in the project's folder.
-        version: version of its package.
         size: bytes on disk of its library and data, without Python or a framework.
     """
 
     arguments: tuple[str, ...]
-    version: str
     size: int
 
 
@@ -41,7 +39,6 @@ class Entry:
 
     Attributes:
         name: its name in tables, and of the folder where it may keep files.
-        licence: licence of the library and its data.
         find: ``find(folder)``: the command; the folder is its own, and may not exist yet. Raises
             :class:`~benchmarks.peers.environment.Missing`.
         tones: whether it uses tones.
@@ -50,7 +47,6 @@ class Entry:
     """
 
     name: str
-    licence: str
     find: Callable[[Path], Command]
     tones: bool = False
     spelling: Callable[[str], str] = without_tone
@@ -73,6 +69,6 @@ def in_package(package: str, requirements: tuple[str, ...], builder: str) -> Cal
     def find(_: Path) -> Command:
         arguments = command(package, requirements, f"benchmarks.converters.{builder}")
         folders = (Path(arguments[0]).parents[1] / "lib").glob(f"python*/site-packages/{package}")
-        return Command(arguments, requirements[0].partition("==")[2], bytes_of(folders))
+        return Command(arguments, bytes_of(folders))
 
     return find

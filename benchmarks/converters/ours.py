@@ -9,7 +9,6 @@ from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_second_pass
 from utils.run_folder.run import PRETRAINED
 
-LICENCE = "the project's own"
 # Files of a run folder that a converter does not read.
 _NOT_READ = {"checkpoint", "logs", "test", "last.weights.h5", "history.csv", "train.log", "metrics.json"}
 
@@ -24,11 +23,10 @@ def our_entry(run: Path, name: str, pinyin: str = "recognised") -> Entry:
         parts = [path for path in run.iterdir() if path.name not in _NOT_READ]
         return Command(
             command(name, (), "benchmarks.converters.ours:build_ours", str(run.resolve()), pinyin),
-            run.name,
             bytes_of(parts),
         )
 
-    return Entry(name, LICENCE, find, tones=True, spelling=str)
+    return Entry(name, find, tones=True, spelling=str)
 
 
 def build_ours(run: str, pinyin: str) -> Callable[[Sequence[Sequence[str]]], list[str]]:

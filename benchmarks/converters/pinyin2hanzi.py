@@ -13,9 +13,9 @@ PACKAGE = "Pinyin2Hanzi", ("Pinyin2Hanzi==0.1.1",)
 UNKNOWN = "□"
 
 ENTRIES = (
-    Entry("Pinyin2Hanzi DAG", "MIT", in_package(*PACKAGE, "pinyin2hanzi:build_dag")),
+    Entry("Pinyin2Hanzi DAG", in_package(*PACKAGE, "pinyin2hanzi:build_dag")),
     # Half a second to two for each sentence.
-    Entry("Pinyin2Hanzi HMM", "MIT", in_package(*PACKAGE, "pinyin2hanzi:build_hmm"), limit=SMALL_SAMPLE),
+    Entry("Pinyin2Hanzi HMM", in_package(*PACKAGE, "pinyin2hanzi:build_hmm"), limit=SMALL_SAMPLE),
 )
 
 

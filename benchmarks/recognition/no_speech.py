@@ -1,13 +1,12 @@
-"""Measures how many non-speech sounds give no text, at thresholds that keep 99 % of the speech.
+"""Measures how many non-speech sounds give no text, also at a threshold that keeps 99 % of the speech.
 
     python -m benchmarks.recognition.no_speech [--run pretrained/audio_to_pinyin]
 
 Ten-second sounds that are not in the training data: hum, music, clicks, noise and wind of other seeds, and
-pieces of the two recordings of noise that are kept out of the training. Two scores distinguish speech from
-them: the mean confidence of a segment's syllables (``--minimum-confidence``), and the probability of speech
-that the service reports (:mod:`recognition.no_speech`). The threshold of each is chosen on dev speakers: the
-highest at which at most 1 % of their recordings get no text. The table has the sounds and the recordings of
-test speakers without text, at these thresholds, without one and at the limit of OpenAI's own programs.
+pieces of the two recordings of noise that are kept out of the training. The mean confidence of a segment's
+syllables (``--minimum-confidence``) distinguishes speech from them. Its threshold is chosen on dev speakers:
+the highest at which at most 1 % of their recordings get no text. The table has the sounds and the recordings
+of test speakers without text, with this threshold and without one.
 
 Needs the project's shared recordings.
 """
@@ -27,7 +26,6 @@ from model_language.registry import load_converter
 from model_speech.acoustic_logits import load_acoustic_logits
 from recognition.confidence import load_calibration
 from recognition.loading import load_joint_search_for
-from recognition.no_speech import no_speech_probability
 from recognition.pieces import Source
 from recognition.recognizer import Recognizer
 from utils.audio.folders import find_recordings
@@ -40,10 +38,8 @@ from utils.text_table import print_table
 SECONDS = 10.0
 SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING, SEED = 20, 25, 1001
 EMPTY = 0.01  # fraction of the speech recordings
-DROPPED = 0.6  # clients drop a segment with at least this probability of no speech
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")  # recordings that are in no training data
 DEV = ("common_voice_zh/dev", "dspspeech20/dev")
-SCORES = ("mean confidence", "probability of speech")
 TEST = ("common_voice_zh/test", "aishell1_two_speakers/test_other_speaker", "dspspeech20/test")
 
 
@@ -58,44 +54,28 @@ def main() -> None:
     sounds = list(_sounds())
     other = _scores(recognizer, sounds, "sounds")
     kinds = np.array([name.rpartition("_")[0] for name, _ in sounds])
-    highest = np.quantile(dev, EMPTY, axis=0, method="lower").tolist()
-    thresholds = [("none", 0, 0.0), *zip(SCORES, (0, 1), highest, strict=True)]
-    thresholds.append((f"{SCORES[1]}, clients' limit", 1, 1 - DROPPED))
-    rows = [
-        _row(name, threshold, speech[:, column], other[:, column], kinds)
-        for name, column, threshold in thresholds
-    ]
+    highest = float(np.quantile(dev, EMPTY, method="lower"))
+    rows = [_row(threshold, speech, other, kinds) for threshold in (0.0, highest)]
     title = f"{len(speech)} recordings of test speakers, {len(sounds)} sounds of {SECONDS:g} s"
-    print_table(
-        title, ("score", "threshold", "speech without text", "sounds without text", "worst kind"), rows
-    )
+    print_table(title, ("threshold", "speech without text", "sounds without text", "worst kind"), rows)
 
 
-def _row(
-    name: str, threshold: float, speech: np.ndarray, other: np.ndarray, kinds: np.ndarray
-) -> tuple[str, ...]:
+def _row(threshold: float, speech: np.ndarray, other: np.ndarray, kinds: np.ndarray) -> tuple[str, ...]:
     """A row of the table; scores of 0 are those of recordings without a syllable."""
     empty, silent = (speech < threshold) | (speech == 0), (other < threshold) | (other == 0)
     by_kind = {kind: float(silent[kinds == kind].mean()) for kind in dict.fromkeys(kinds.tolist())}
     worst = min(by_kind, key=lambda kind: by_kind[kind])
     silence = f"{silent.mean():.1%}"
-    return name, f"{threshold:.4f}", f"{empty.mean():.1%}", silence, f"{worst} {by_kind[worst]:.0%}"
+    return f"{threshold:.4f}", f"{empty.mean():.1%}", silence, f"{worst} {by_kind[worst]:.0%}"
 
 
 def _scores(recognizer: Recognizer, sources: Sequence[Source], name: str) -> np.ndarray:
-    """The highest value of each score over the segments of a recording, 0 without syllables: (N, 2)."""
+    """The highest mean confidence of the segments of each recording, 0 without syllables: (N,)."""
     highest = []
-    for spoken in _spoken(recognizer, sources, name):
-        means = max((float(np.mean(segment.confidence)) for segment in spoken), default=0.0)
-        speech = max((1.0 - no_speech_probability(segment) for segment in spoken), default=0.0)
-        highest.append((means, speech))
-    return np.array(highest)
-
-
-def _spoken(recognizer: Recognizer, sources: Sequence[Source], name: str) -> Iterator[list[Recognition]]:
-    """The segments with text of each recording."""
     for _, events in tqdm(recognizer.segments(sources), name, len(sources), disable=None):
-        yield [event for event in events if isinstance(event, Recognition) and event.times]
+        spoken = [event for event in events if isinstance(event, Recognition) and event.times]
+        highest.append(max((float(np.mean(segment.confidence)) for segment in spoken), default=0.0))
+    return np.array(highest)
 
 
 def _speech(lists: Iterable[str]) -> list[Source]:

@@ -8,8 +8,7 @@ the time from the moment at which its end was sent until the arrival of the firs
 with a syllable during most of its final time, whichever syllable that is. It contains the look-ahead of the
 model, the sound until the next partial result, the computation, and the transfer in both directions. The
 delay of a final is the time from the end of the last syllable, and contains the pause of 0.8 s. CPU is that
-of all processes of the service, as a part of a core for a stream. "kept" is the fraction of stable syllables
-of a partial result that the next partial result or the final has too.
+of all processes of the service, as a part of a core for a stream.
 """
 
 from utils.command.entry import run_command
@@ -45,13 +44,11 @@ ALLOWED_SECONDS = 0.1  # beyond look-ahead and chunk
 
 @dataclass
 class Figures:
-    """Figures of the clients: delays in seconds, and how often a partial result changed a stable syllable."""
+    """Figures of the clients: delays in seconds."""
 
     syllables: list[float] = field(default_factory=list)
     finals: list[float] = field(default_factory=list)
     look_ahead: float = 0.0
-    stable: int = 0
-    revised: int = 0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -79,9 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 np.percentile(figures.finals, [50, 95]),
             )
             delays = [f"{1000 * value:.0f}" for value in np.concatenate(percentiles)]
-            kept = 1 - figures.revised / max(figures.stable, 1)
-            rows.append((streams, *delays[:3], f"{within:.1%}", *delays[3:], f"{cpu:.3f}", f"{kept:.1%}"))
-    headings = ("streams", "p50", "p95", "p99", "within", "final p50", "p95", "CPU", "kept")
+            rows.append((streams, *delays[:3], f"{within:.1%}", *delays[3:], f"{cpu:.3f}"))
+    headings = ("streams", "p50", "p95", "p99", "within", "final p50", "p95", "CPU")
     print_table("delays in ms", headings, rows, left=0)
     ahead = f"look-ahead {1000 * figures.look_ahead:.0f} ms + chunk and partial result {1000 * chunk:.0f} ms"
     print(f"within: {ahead} + {1000 * ALLOWED_SECONDS:.0f} ms")
@@ -130,16 +126,6 @@ async def _receive(socket: Any, began: float, figures: Figures) -> None:
         message = json.loads(text)
         if message["type"] not in ("partial", "final"):
             continue
-        if partials:
-            _, last = partials[-1]
-            names = [[each["pinyin"] for each in partial["syllables"]] for partial in (last, message)]
-            figures.stable += last["stable"]
-            figures.revised += sum(
-                before != after
-                for before, after in itertools.zip_longest(
-                    names[0][: last["stable"]], names[1][: last["stable"]]
-                )
-            )
         partials.append((now, message))
         if message["type"] == "final":
             for syllable in message["syllables"]:

@@ -157,7 +157,7 @@ def _show(figures: Figures, seconds: float, options: argparse.Namespace) -> None
 
 
 def _recordings(options: argparse.Namespace) -> list[Path]:
-    return find_recordings(options.recordings)[: options.files] if options.recordings else RECORDINGS
+    return find_recordings(options.recordings) if options.recordings else RECORDINGS
 
 
 def _parser() -> CommandParser:
@@ -171,9 +171,6 @@ def _parser() -> CommandParser:
         "--requests", type=positive, default=64, help="--requests of the service (default: %(default)s)"
     )
     parser.add_argument("--recordings", type=Path, metavar="DIR", help="default: those of examples/")
-    parser.add_argument(
-        "--files", type=positive, default=100, help="largest number of --recordings (default: %(default)s)"
-    )
     return parser
 
 

@@ -1,12 +1,11 @@
-"""Compares a streamed acoustic model with whole recordings: output, latency and speed.
+"""Compares a streamed acoustic model with whole recordings: output and speed.
 
     python -m benchmarks.streaming.speech_streaming runs/streaming/demo
     python -m benchmarks.streaming.speech_streaming runs/streaming/demo --chunk 80 320
 
 Every recording of the test set is recognised as a whole and chunk by chunk. The table has both syllable error
-rates, the number of recordings with equal pinyin, the largest difference of the logits, the look-ahead, the
-size of the stream's states, and the real-time factor for each chunk size: processor seconds of all threads
-per second of audio, for features, model and greedy decoding, one recording at a time.
+rates, the number of recordings with equal pinyin, and the real-time factor for each chunk size: processor
+seconds of all threads per second of audio, for features, model and greedy decoding, one recording at a time.
 """
 
 from utils.command.entry import run_command
@@ -26,9 +25,8 @@ from model_speech.causal import CausalModel, causal_model
 from model_speech.ctc.decoder import greedy_decode
 from recognition.live.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
-from streaming.conversion.plan import stream_geometry
 from streaming.speech.keras_stream import keras_stream
-from streaming.speech.stream import LogitStream, SpeechStream
+from streaming.speech.stream import SpeechStream
 from utils.audio.reading import read_audio
 from utils.command.arguments import positive
 from utils.command.parser import CommandParser
@@ -37,8 +35,6 @@ from utils.metrics import count_errors, total
 from utils.run_folder.run import open_run
 from utils.text_table import print_table
 from utils.vocabulary import SPACE
-
-COMPARED = 50  # recordings whose logits are compared
 
 Pinyin = list[tuple[str, ...]]
 
@@ -61,13 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error = _error(utterances, recognised)
         rows.append((f"{chunk} ms a call", error, f"{same} of {len(whole)}", factor))
     print_table(str(options.run), ("", "syllable error", "same pinyin", "real-time factor"), rows)
-    facts = stream_geometry(model.network)
-    difference = _difference(model, acoustic, sounds[:COMPARED])
-    ahead, row = 1000 * model.look_ahead_seconds, 1000 * model.frame_seconds
-    print(f"look-ahead {ahead:.0f} ms, a row of logits every {row:.0f} ms")
-    parameters = f"{model.network.count_params():,} parameters"
-    print(f"{len(facts.states)} states of {facts.state_values:,} values in all; {parameters}")
-    print(f"logits of {len(sounds[:COMPARED])} recordings differ by {difference:.1e} at most")
 
 
 def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray]) -> tuple[Pinyin, str]:
@@ -102,16 +91,6 @@ def _streamed(
         segments = (event for event in events if event.is_final)
         found.append(tuple(itertools.chain.from_iterable(segment.best.pinyin for segment in segments)))
     return found, _factor(busy, sounds, model.features.sample_rate)
-
-
-def _difference(model: CausalModel, acoustic: AcousticModel, sounds: Sequence[np.ndarray]) -> float:
-    """The largest difference of a logit, streamed in the shortest chunks."""
-    stream, greatest = LogitStream(model, keras_stream(model, model.time_stride), model.time_stride), 0.0
-    for samples in tqdm(sounds, "logits", disable=None):
-        rows = np.concatenate([stream.feed(samples), stream.flush()])
-        (whole,), (length,) = acoustic.logits([extract_features(samples, acoustic.features)])
-        greatest = max(greatest, float(np.abs(rows - whole[:length]).max()))
-    return greatest
 
 
 def _error(utterances: Sequence[Utterance], recognised: Pinyin) -> str:

@@ -8,8 +8,8 @@ recipe's optimiser and precision. The time of a step (forward, CTC, backward, up
 steps of warm-up; core-hours are processor time, which depends less on other load. Features, evaluations and
 early stopping are not included.
 
-Columns: weights; million multiply-accumulates per second of audio; seconds per step; speed relative to real
-time; hours and core-hours of an epoch of ``--hours`` of audio, and hours of all epochs of the recipe.
+Columns: weights; seconds per step; speed relative to real time; hours and core-hours of an epoch of
+``--hours`` of audio, and hours of all epochs of the recipe.
 """
 
 from utils.command.entry import run_command
@@ -30,7 +30,7 @@ from utils.text_table import print_table
 from utils.vocabulary import acoustic_vocabulary
 
 RECIPES = ("configs/speech/compact_thchs30.yaml", "configs/speech/dfcnn_spoken_words.yaml")
-COLUMNS = ("recipe", "weights", "MMAC/s", "step", "speed", "epoch", "core-hours", "recipe's epochs")
+COLUMNS = ("recipe", "weights", "step", "speed", "epoch", "core-hours", "recipe's epochs")
 WARM_UP_STEPS = 2
 SYLLABLES_A_SECOND = 4
 
@@ -55,7 +55,6 @@ def main() -> None:
             (
                 Path(recipe).stem,
                 f"{row['parameters'] / 1e6:.2f} M",
-                f"{row['mac_a_second'] / 1e6:.0f}",
                 f"{row['step_seconds']:.3f} s",
                 f"{speed:.0f} x",
                 f"{options.hours / speed:.2f} h",
@@ -75,7 +74,6 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     from training.loop import prepare_backend
     from training.optimiser import layers_of, make_optimizer
     from training.tasks.speech import VARIANTS, SpeechConfig
-    from utils.backend.model_cost import multiply_accumulates
     from utils.config import load_config
     from utils.features.settings import feature_bins
 
@@ -99,7 +97,6 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     seconds, processor_seconds = np.median(times[WARM_UP_STEPS:], axis=0).tolist()
     return {
         "parameters": model.count_params(),
-        "mac_a_second": multiply_accumulates(model, frames) / options.seconds,
         "step_seconds": seconds,
         "cores": processor_seconds / seconds,
         "epochs": config.training.epochs,
