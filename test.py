@@ -36,7 +36,7 @@ from analysis.results.terminal import results_text
 from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
 from data.manifest import SPLITS
 from keywords.options import add_keyword_options, read_data_config, settle_keyword_options
-from recognition.command_options import add_joint_options, add_search_options, add_word_option
+from recognition.command_line.search import add_joint_options, add_search_options, add_word_option
 from recognition.options import SearchOptions, check_joint_options, given_settings
 from utils.audio.reading import read_audio
 from utils.backend.quiet import silence_tensorflow

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from model_language.punctuation import NAME as PUNCTUATION
+from model_language.networks.punctuation_config import NAME as PUNCTUATION
 from model_language.registry import CANDIDATE_NETWORKS, read_model_config
 from utils.backend.onnx_session import open_session
 from utils.backend.quiet import silence_tensorflow

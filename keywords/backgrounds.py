@@ -15,7 +15,8 @@ from analysis.keyword.detections import OperatingPoint, SpokenKeyword, late_seco
 from keywords.listening import Listener, probabilities_of
 from streaming.keyword import Detection
 from utils.audio.folders import find_recordings
-from utils.audio.reading import audio_blocks, audio_seconds
+from utils.audio.properties import audio_seconds
+from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
 
 # Thresholds of a trade-off, and those to choose from, in rising order from 0.05 on.

@@ -24,10 +24,6 @@ from utils.vocabulary import Vocabulary
 BATCH_HANZI = 20_000  # hanzi and sentence ends computed together: 240 MB with the shipped model
 RESCORING = 0.2
 """Default weight of the language model, used where none was chosen on dev speakers."""
-RESCORED, NEAR = 8, 1.5
-"""Conversions that the second pass may choose: this many, the best ones of the search, and only those whose
-log-score is at most this much lower than the first one's. Errors and speed with others:
-docs/what_helped.md."""
 LEAST_USER_WORD_LOG_PROB = -4.0
 """Minimum log-probability of a hanzi in a user word: that of an average hanzi. The language model does not
 know such words, and must not cancel their bonus."""
@@ -111,11 +107,6 @@ class SecondPass:
             self.weight * np.array([log_probs.sum(dtype=np.float64) for log_probs in values])
             for values in rated
         ]
-
-
-def near_the_best(scores: np.ndarray) -> np.ndarray:
-    """How many conversions of each sentence the second pass may choose: (..., n) sorted scores → (...)."""
-    return (scores[..., :RESCORED] >= scores[..., :1] - NEAR).sum(axis=-1)
 
 
 def _protect(text: str, log_probs: np.ndarray, spans: Sequence[Span]) -> None:

@@ -16,7 +16,6 @@ import numpy as np
 from model_language.vocabulary.lexicon import UNREADABLE
 from utils.backend.onnx_session import open_session
 from utils.hypotheses.recognition import Ending, Recognition
-from utils.limits import Count, Fraction, Limited
 from utils.mandarin.punctuation import MARKS, UNKNOWN_PAUSE, pauses_between
 from utils.run_folder.run import PRETRAINED_PUNCTUATION, open_run
 from utils.vocabulary import Vocabulary
@@ -24,29 +23,8 @@ from utils.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import onnxruntime
 
-NAME = "punctuation"
 CONTEXT = 64
 """Hanzi before a segment that its marks may depend on."""
-
-
-@dataclass(frozen=True)
-class PunctuationConfig(Limited, section="model"):
-    """Geometry of :func:`model_language.networks.punctuation.build_punctuation`, and its training.
-
-    Attributes:
-        width: size of the vectors of the hanzi and of every layer's output.
-        dilations: distance of the neighbours on both sides in each layer.
-        history: the same of the layers that see the hanzi before only.
-        dropout: fraction of the values of the hanzi's vectors that training sets to 0.
-        steps: batches in an epoch.
-    """
-
-    name: str = NAME
-    width: Count = 128
-    dilations: tuple[Count, ...] = (1, 1, 2, 4)
-    history: tuple[Count, ...] = (4, 8, 16)
-    dropout: Fraction = 0.1
-    steps: Count = 1000
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,10 +28,11 @@ from model_language.language_model import (
 from model_language.networks.candidates import TABLES_FILE, CandidateTables
 from model_language.networks.causal_cnn_numpy import NAME as CAUSAL_CNN
 from model_language.networks.causal_cnn_numpy import CausalCnnConfig
+from model_language.networks.punctuation_config import NAME as PUNCTUATION
+from model_language.networks.punctuation_config import PunctuationConfig
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
 from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram
-from model_language.punctuation import NAME as PUNCTUATION
-from model_language.punctuation import Punctuation, PunctuationConfig, load_punctuation
+from model_language.punctuation import Punctuation, load_punctuation
 from model_language.search.joint import JointSearch, JointWeights
 from model_language.search.sequences import SequenceSearch
 from model_language.search.user_words import UserWords, read_user_words

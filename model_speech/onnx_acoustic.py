@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from model_speech.onnx_streaming import OnnxStreaming
-from model_speech.packed_run import (
-    FEATURES,
-    LENGTHS,
-    LOGITS,
-    LOOK_AHEAD,
-    TIME_STRIDE,
-)
+from model_speech.packed_run import FEATURES, LENGTHS, LOGITS, LOOK_AHEAD, TIME_STRIDE
 from utils.arrays import pad_rows
 from utils.backend.onnx_session import COPY_AGAIN, open_session
 from utils.errors import RunError, require

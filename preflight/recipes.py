@@ -38,7 +38,7 @@ from training.tasks.keyword import KeywordConfig
 from training.tasks.language_config import LanguageConfig
 from training.tasks.speech import SpeechConfig, given_vocabulary
 from training.utterance_checks import MAX_SKIPPED_FRACTION
-from utils.audio.reading import sample_rates_of
+from utils.audio.properties import sample_rates_of
 from utils.config import build_config, load_config, read_yaml, with_overrides
 from utils.errors import CorpusError, TrainingError
 from utils.features.settings import FeatureConfig, empty_filters

@@ -1,11 +1,12 @@
 """Recognises recordings and live audio: segments with syllables, times and hanzi.
 
 Testing, transcription and serving share it. Read ``recognizer`` (acoustic model, decoder and converter
-together), ``pieces`` and ``voice_activity`` (recordings cut at pauses), then ``options`` and ``loading`` (a
-recognizer of run folders), ``confidence`` and ``calibrate`` (how certain a syllable is), ``no_speech``
-(whether a segment is speech), ``phrases`` (only the phrases of a list), ``live`` (live audio), ``evaluation``
-and ``inspection`` (the results of a whole test set), ``cluster_jobs`` (recordings recognised by the nodes of
-a cluster) and ``command_options``.
+together), ``pieces`` and ``voice_activity`` (recordings cut at pauses), ``syllables`` (those of a decoded
+piece, without a joint search), then ``options`` and ``loading`` (a recognizer of run folders), ``confidence``
+and ``calibrate`` (how certain a syllable is), ``no_speech`` (whether a segment is speech), ``phrases`` (only
+the phrases of a list), ``live`` (live audio), ``evaluation`` and ``inspection`` (the results of a whole test
+set), ``cluster_jobs`` (recordings recognised by the nodes of a cluster) and ``command_line`` (options of
+commands).
 """
 
 from __future__ import annotations

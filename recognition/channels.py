@@ -7,10 +7,10 @@ from heapq import merge
 from itertools import islice
 from pathlib import Path
 
-from recognition.options import MIX, SEPARATE
+from recognition.options import SEPARATE
 from recognition.pieces import Channel, Source
 from recognition.recognizer import Recognizer
-from utils.audio.reading import channel_count
+from utils.audio.properties import channel_count
 from utils.errors import AudioError, ConfigError
 from utils.hypotheses.recognition import Ending, Recognition
 
@@ -26,7 +26,7 @@ def recognise_channels(
     Args:
         recognizer: the models.
         files: (name, audio file) of each recording.
-        channels: one of :data:`recognition.options.CHANNELS`.
+        channels: ``first`` or ``separate``, see :data:`recognition.options.CHANNELS`.
         names: of the channels; () : left and right, or numbers from 1.
 
     Yields:
@@ -34,9 +34,6 @@ def recognise_channels(
         segment of one of several channels has its name in ``channel``. A recording with not as many channels
         as names has an error only.
     """
-    if channels == MIX:
-        yield from recognizer.segments(files)
-        return
     counts: deque[int] = deque()  # channels of the files that are read ahead
 
     def sources() -> Iterator[Source]:

@@ -7,15 +7,21 @@ node was lost, gives the same results.
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from utils.errors import AudioError, RunError, printable
+from tqdm import tqdm
+
+from utils.cluster import on_cluster
+from utils.errors import AudioError, RunError, TranscriptError, printable
 from utils.hypotheses.digits import with_digits
 from utils.hypotheses.transcript_formats import FORMATS, readable
+from utils.hypotheses.transcript_jobs import Job
+from utils.hypotheses.transcript_marks import TranscriptMarks
 from utils.processes import run_jobs
 
 if TYPE_CHECKING:  # a command that needs no model loads none
@@ -56,16 +62,34 @@ def results_by_job(
         ) from error
 
 
-def transcribe_files(
-    load: Callable[[], Recognizer], form: str, digits: bool, recordings: Sequence[Path]
-) -> Iterator[tuple[int, str | AudioError]]:
-    """Transcribe recordings in one of ``FORMATS``, perhaps with digits; the caller writes the transcripts.
+def transcribe_on_cluster(
+    address: str,
+    load: Callable[[], Recognizer],
+    form: str,
+    digits: bool,
+    jobs: Sequence[Job],
+    marks: TranscriptMarks,
+) -> list[str]:
+    """Transcribe recordings on the nodes of a cluster, and write the transcripts here.
 
-    Yields:
-        the index of a recording, and its transcript, or the error of one that can't be read.
+    ``load`` is as for :func:`results_by_job`, ``form`` one of ``FORMATS``, perhaps with ``digits``.
+
+    Returns:
+        the names of the recordings that failed.
     """
-    for start, results in results_by_job(load, partial(_transcribe, form, digits), recordings):
-        yield from enumerate(results, start)
+    recordings, failed = [job.audio for job in jobs], []
+    with on_cluster(address), tqdm(total=len(jobs), unit=" files", disable=None) as bar:
+        for start, texts in results_by_job(load, partial(_transcribe, form, digits), recordings):
+            for number, text in enumerate(texts, start):
+                bar.update()
+                try:
+                    if isinstance(text, AudioError):
+                        raise text
+                    marks.write(jobs[number].target, recordings[number], [text])
+                except (AudioError, TranscriptError) as error:
+                    failed.append(number)
+                    tqdm.write(error.labelled(), file=sys.stderr)
+    return [printable(recordings[number]) for number in sorted(failed)]
 
 
 def _transcribe(

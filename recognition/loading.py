@@ -23,8 +23,7 @@ from model_speech.ctc.shallow_fusion import Fusion
 from recognition.confidence import load_calibration
 from recognition.live.loading import new_live_stream
 from recognition.options import SearchOptions
-from recognition.phrases.phrase_list import read_phrases
-from recognition.phrases.search import PhraseSearch
+from recognition.phrases.search import load_phrases
 from recognition.recognizer import Recognizer
 from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, SEARCH, RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -46,7 +45,15 @@ def load_recognizer(speech: Path, language: Path | None, search: SearchOptions) 
     converter = load_converter_with(search.words, language) if language and not search.phrases else None
     joint = None
     if converter and search.joint:
-        joint = load_joint_search_for(speech, converter, **search.joint_settings)
+        joint = load_joint_search_for(
+            speech,
+            converter,
+            syllables=search.syllables,
+            language=search.language_weight,
+            bonus=search.joint_bonus,
+            rescoring=search.rescoring_weight,
+            language_model=search.language_model,
+        )
     acoustic = load_acoustic_logits(speech)
     return Recognizer(
         acoustic,
@@ -56,7 +63,7 @@ def load_recognizer(speech: Path, language: Path | None, search: SearchOptions) 
         fusion=load_fusion(search, acoustic.vocabulary),
         joint=joint,
         workers=search.workers,
-        phrases=load_phrases(search, acoustic.vocabulary),
+        phrases=load_phrases(search, acoustic.vocabulary) if search.phrases else None,
         calibration=load_calibration(speech),
         minimum_confidence=search.minimum_confidence,
         new_stream=partial(new_live_stream, speech),
@@ -123,15 +130,3 @@ def load_fusion(search: SearchOptions, vocabulary: Vocabulary) -> Fusion | None:
     ids = model.ids(vocabulary.tokens)
     ids[[token in (SPACE, BLANK) for token in vocabulary.tokens]] = -1
     return Fusion(model, ids, search.fusion_weight, search.insertion_bonus)
-
-
-def load_phrases(search: SearchOptions, vocabulary: Vocabulary) -> PhraseSearch | None:
-    """The search for the phrases of ``--phrases``; None without it.
-
-    Raises:
-        PhraseError: the file is wrong, or the acoustic model does not know its syllables.
-    """
-    if not search.phrases:
-        return None
-    phrases, source = read_phrases(search.phrases), str(search.phrases)
-    return PhraseSearch(phrases, vocabulary, search.phrase_threshold, search.n_best, source)

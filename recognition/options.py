@@ -92,17 +92,6 @@ class SearchOptions:
         """Prefixes that the beam search keeps."""
         return self.beam or (BEAM if self.syllables else 1)
 
-    @property
-    def joint_settings(self) -> dict[str, Any]:
-        """Arguments of ``load_joint_search_for``: a run of syllables and weights; None: the default."""
-        return {
-            "syllables": self.syllables,
-            "language": self.language_weight,
-            "bonus": self.joint_bonus,
-            "rescoring": self.rescoring_weight,
-            "language_model": self.language_model,
-        }
-
     def recorded(self) -> dict[str, Any]:
         """The settings that results.json records."""
         settings: dict[str, Any] = {"beam": self.beam_width}

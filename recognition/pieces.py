@@ -11,11 +11,11 @@ from typing import Self
 
 import numpy as np
 
+from model_speech.acoustic_logits import AcousticLogits
 from recognition.voice_activity import speech_stretches
 from utils.audio.padding import with_pauses
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
-from utils.features.settings import FeatureConfig
 from utils.features.speech import extract_features
 from utils.hypotheses.recognition import Ending
 
@@ -54,10 +54,8 @@ class Piece:
     padding: float = 0.0
 
     @classmethod
-    def of_samples(
-        cls, start: float, samples: np.ndarray, features: FeatureConfig, output_frame: int = 1
-    ) -> Self:
-        """The piece of samples (n,), mono in [-1, 1] at the sample rate of the features.
+    def of_samples(cls, start: float, samples: np.ndarray, acoustic: AcousticLogits) -> Self:
+        """The piece of samples (n,), mono in [-1, 1] at the sample rate of the model's features.
 
         Silence is added where it begins or ends with speech, and so that the frames of the acoustic model
         fall on the same samples wherever the piece was cut (:func:`utils.audio.padding.with_pauses`).
@@ -65,12 +63,13 @@ class Piece:
         Args:
             start: seconds from the start of the recording.
             samples: the sound.
-            features: settings of the features.
-            output_frame: samples from one output frame of the acoustic model to the next.
+            acoustic: the model.
         """
-        padded, padding = with_pauses(samples, features.sample_rate, output_frame)
+        features, rate = acoustic.features, acoustic.features.sample_rate
+        output_frame = round(acoustic.frame_seconds * rate)
+        padded, padding = with_pauses(samples, rate, output_frame)
         found = extract_features(padded, features)
-        return cls(start, len(samples) / features.sample_rate, found, padding)
+        return cls(start, len(samples) / rate, found, padding)
 
 
 Part = tuple[int, str, Piece | Ending]

@@ -8,7 +8,7 @@ the order of the recordings.
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,18 +38,13 @@ from recognition.no_speech import NO_SPEECH, no_speech_probability
 from recognition.phrases.search import PhraseSearch
 from recognition.phrases.segments import phrase_segments
 from recognition.pieces import Piece, Source, batches_of, windows
+from recognition.syllables import converted, spoken
 from streaming.speech.recognizer import LiveStream, RecognitionStream
-from utils.audio.reading import sample_blocks
+from utils.audio.samples import resampled
 from utils.errors import AudioError, ConfigError, RunError
-from utils.hypotheses.recognition import (
-    Alternative,
-    Ending,
-    Hypothesis,
-    Recognition,
-    syllable_times,
-    whole_recording,
-)
-from utils.mandarin.output_units import HANZI, read_tokens
+from utils.hypotheses.recognition import Alternative, Ending, Hypothesis, Recognition, syllable_times
+from utils.hypotheses.whole_recordings import whole_recording
+from utils.mandarin.output_units import HANZI
 
 OnError = Callable[[str, AudioError], None]
 
@@ -92,8 +87,8 @@ class Recognizer:
             they have none.
 
     Raises:
-        ConfigError: ``n_best`` is larger than the beam, there is fusion without a beam, phrases together with
-            a second stage, a minimum confidence without a calibration, or what the output units do not allow.
+        ConfigError: ``n_best`` is larger than the beam, phrases together with a second stage, a minimum
+            confidence without a calibration, or what the output units do not allow.
     """
 
     def __init__(
@@ -126,8 +121,6 @@ class Recognizer:
             raise ConfigError(
                 f"{n_best} hypotheses from a beam of {beam}", hint=f"use a beam of at least {n_best}"
             )
-        if fusion and beam == 1:
-            raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
         self.units = acoustic.vocabulary.units
         if joint or phrases or fusion:
             acoustic.vocabulary.require_tonal_syllables(
@@ -159,8 +152,7 @@ class Recognizer:
         if isinstance(audio, str | Path):
             (result,) = self.recognise([(str(audio), audio)])
         else:
-            blocks = list(sample_blocks(audio, rate, self.sample_rate))
-            (result,) = self.recognise([("samples", np.concatenate(blocks))])
+            (result,) = self.recognise([("samples", resampled(audio, rate, self.sample_rate))])
         return result
 
     def live_stream(self) -> LiveStream:
@@ -226,8 +218,7 @@ class Recognizer:
             start: seconds from the start of the recording.
             samples: the sound.
         """
-        output_frame = round(self.acoustic.frame_seconds * self.sample_rate)
-        return Piece.of_samples(start, samples, self.acoustic.features, output_frame)
+        return Piece.of_samples(start, samples, self.acoustic)
 
     def segments_of_logits(self, logits: np.ndarray, start: float, seconds: float) -> list[Recognition]:
         """Recognise a piece from its logits (T', C), T' ≥ 1, its start and its length in seconds."""
@@ -290,76 +281,46 @@ class Recognizer:
         if self.phrases:
             return [self._phrase_segments(piece) for piece in pieces]
         if self.joint:
-            networks = [piece.network for piece in pieces]
-            hypotheses = self.joint.search(networks, self.n_best)
-            return [[self._joint_segment(*each)] for each in zip(pieces, hypotheses, strict=True)]
-        by_text = [self._by_text(piece.hypotheses) for piece in pieces]
-        hanzi = self._convert({pinyin for texts in by_text for pinyin, text in texts if not text})
-        found = zip(pieces, by_text, strict=True)
-        return [[self._plain_segment(piece, texts, hanzi)] for piece, texts in found]
+            found = self.joint.search([piece.network for piece in pieces], self.n_best)
+            segment = self._joint_segment
+        else:
+            hypotheses = [piece.hypotheses for piece in pieces]
+            found = converted(hypotheses, self.acoustic.vocabulary, self.converter)
+            segment = self._plain_segment
+        return [[segment(*each)] for each in zip(pieces, found, strict=True)]
 
-    def _by_text(self, hypotheses: Sequence[Hypothesis]) -> dict[tuple[tuple[str, ...], str], Hypothesis]:
-        """Hypotheses by their syllables, and hanzi if these are the output units; of equal ones the first."""
-        found: dict[tuple[tuple[str, ...], str], Hypothesis] = {}
-        for hypothesis in hypotheses:
-            tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
-            pinyin, _, text = read_tokens(self.units, tokens)
-            found.setdefault((pinyin, text), hypothesis)
-        return found
+    def _joint_segment(self, decoded: _Decoded, n_best: Sequence[Alternative]) -> Recognition:
+        best = n_best[0]
+        slots = [decoded.network.slots[slot] for slot in best.slots]
+        frames = [slot.frame for slot in slots]
+        posteriors = [
+            np.exp(slot.log_posteriors[slot.syllables.index(syllable)])
+            for slot, syllable in zip(slots, best.pinyin, strict=True)
+        ]
+        hanzi = None
+        if self._kind == JOINT_NGRAM and isinstance(self.joint, JointSearch):
+            gaps = [np.exp(max(slot.log_posteriors)) for slot in slots] - np.array(posteriors)
+            agreement = log_odds(best.confidence)
+            hanzi = np.column_stack([gaps, self.joint.evidence(best), agreement])
+        features = syllable_features(frames, posteriors, decoded.entropy, hanzi)
+        return self._segment(decoded.piece, frames, n_best, features)
 
-    def _plain_segment(
-        self,
-        decoded: _Decoded,
-        hypotheses: Mapping[tuple[tuple[str, ...], str], Hypothesis],
-        hanzi: Mapping[tuple[str, ...], str],
-    ) -> Recognition:
-        _, frames, posteriors, _ = self.spoken(next(iter(hypotheses.values())))
-        n_best = (
-            Alternative(pinyin, text or hanzi[pinyin], hypothesis.score)
-            for (pinyin, text), hypothesis in hypotheses.items()
-        )
+    def _plain_segment(self, decoded: _Decoded, n_best: Sequence[Alternative]) -> Recognition:
+        _, frames, posteriors, _ = spoken(decoded.hypotheses[0], self.acoustic.vocabulary)
         features = syllable_features(frames, posteriors, decoded.entropy)
-        return self._segment(decoded.piece, frames, tuple(n_best), features)
-
-    def spoken(
-        self, hypothesis: Hypothesis
-    ) -> tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...], str]:
-        """The syllables of a hypothesis, their frames and posteriors, and their hanzi if these are the units.
-
-        The space token is left out.
-        """
-        tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
-        pinyin, kept, hanzi = read_tokens(self.units, tokens)
-        frames = tuple(hypothesis.frames[index] for index in kept)
-        posteriors = tuple(hypothesis.posteriors[index] for index in kept)
-        return pinyin, frames, posteriors, hanzi
+        return self._segment(decoded.piece, frames, n_best, features)
 
     def _phrase_segments(self, decoded: _Decoded) -> list[Recognition]:
         """The utterances of a piece, compared with the phrases."""
         assert self.phrases
-        pinyin, frames, *_ = self.spoken(decoded.hypotheses[0])
+        pinyin, frames, *_ = spoken(decoded.hypotheses[0], self.acoustic.vocabulary)
         lead_seconds = self.calibration.lead_seconds
         piece, frame_seconds = decoded.piece, self.acoustic.frame_seconds
         settings = (frame_seconds, piece.start, piece.seconds, lead_seconds, piece.padding)
         return list(phrase_segments(self.phrases, decoded.logits, pinyin, frames, *settings))
 
-    def _joint_segment(self, decoded: _Decoded, hypotheses: Sequence[Alternative]) -> Recognition:
-        slots = [decoded.network.slots[slot] for slot in hypotheses[0].slots]
-        frames = [slot.frame for slot in slots]
-        posteriors = [
-            np.exp(slot.log_posteriors[slot.syllables.index(syllable)])
-            for slot, syllable in zip(slots, hypotheses[0].pinyin, strict=True)
-        ]
-        hanzi = None
-        if self._kind == JOINT_NGRAM and isinstance(self.joint, JointSearch):
-            gaps = [np.exp(max(slot.log_posteriors)) for slot in slots] - np.array(posteriors)
-            agreement = log_odds(hypotheses[0].confidence)
-            hanzi = np.column_stack([gaps, self.joint.evidence(hypotheses[0]), agreement])
-        features = syllable_features(frames, posteriors, decoded.entropy, hanzi)
-        return self._segment(decoded.piece, frames, tuple(hypotheses), features)
-
     def _segment(
-        self, piece: Piece, frames: Sequence[int], n_best: tuple[Alternative, ...], features: np.ndarray
+        self, piece: Piece, frames: Sequence[int], n_best: Sequence[Alternative], features: np.ndarray
     ) -> Recognition:
         """The segment of a piece, from the output frames and features of the best hypothesis's syllables."""
         start, end = piece.start, piece.start + piece.seconds
@@ -381,9 +342,3 @@ class Recognizer:
         if confidence and no_speech_probability(segment) >= NO_SPEECH:
             return Recognition(start, end, certainty=features[:0])
         return segment
-
-    def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
-        ordered = sorted(sentences)
-        if self.converter is None:
-            return dict.fromkeys(ordered, "")
-        return dict(zip(ordered, self.converter.convert(ordered), strict=True))

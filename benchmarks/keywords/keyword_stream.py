@@ -29,7 +29,7 @@ from benchmarks.support.commands import measured, run
 from keywords.backgrounds import StreamOutputs, stream_recordings
 from keywords.listening import Listener, open_listener
 from streaming.keyword import BACKGROUND
-from utils.audio.reading import audio_seconds
+from utils.audio.properties import audio_seconds
 from utils.command.parser import CommandParser
 from utils.text_table import print_table
 

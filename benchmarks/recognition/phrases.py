@@ -263,7 +263,7 @@ def _trials(
 def _logits(acoustic: AcousticLogits, clip: Clip) -> np.ndarray:
     """Logits (T, C) of a clip."""
     samples = read_audio(clip.audio, acoustic.features.sample_rate)
-    logits, lengths = acoustic.logits([Piece.of_samples(0.0, samples, acoustic.features).features])
+    logits, lengths = acoustic.logits([Piece.of_samples(0.0, samples, acoustic).features])
     return logits[0, : lengths[0]]
 
 

@@ -30,7 +30,7 @@ from benchmarks.serving.memory import memory
 from tests.support.recordings import RECORDINGS
 from tests.support.service import Service, running_service
 from utils.audio.folders import find_recordings
-from utils.audio.reading import audio_seconds
+from utils.audio.properties import audio_seconds
 from utils.command.arguments import positive
 from utils.command.parser import CommandParser
 from utils.text_table import print_table

@@ -23,7 +23,7 @@ import psutil
 from benchmarks.recognition.long_recordings import write_long
 from benchmarks.support.shared_lists import prepared_list
 from tests.support.service import TRANSCRIPTIONS, Service, running_service
-from utils.audio.reading import audio_seconds
+from utils.audio.properties import audio_seconds
 from utils.command.arguments import positive
 from utils.command.parser import CommandParser
 from utils.text_table import print_table

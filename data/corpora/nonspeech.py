@@ -17,7 +17,8 @@ from tqdm import tqdm
 from data.features.waveform_effects import add_room, coloured_noise, generated_room, noise_segment
 from data.manifest import Utterance, write_manifest
 from utils.audio.folders import find_recordings
-from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
+from utils.audio.reading import SAMPLE_RATE, read_audio
+from utils.audio.samples import write_wav
 from utils.command.arguments import not_negative, positive
 from utils.command.parser import CommandParser
 

@@ -27,7 +27,9 @@ from data.synthesis.sentences import draw_sentences, read_sentences
 from utils.audio.folders import find_recordings
 from utils.audio.levels import speech_level
 from utils.audio.microphone import microphone_blocks
-from utils.audio.reading import SAMPLE_RATE, audio_seconds, read_audio, write_wav
+from utils.audio.properties import audio_seconds
+from utils.audio.reading import SAMPLE_RATE, read_audio
+from utils.audio.samples import write_wav
 from utils.command.arguments import positive, positive_number
 from utils.command.parser import CommandParser
 from utils.errors import AudioError, CorpusError

@@ -19,7 +19,7 @@ from data.corpora.tools.preparation import Corpus
 from data.manifest import SPLITS
 from data.synthesis.corpus import CorpusSettings, PlannedUtterance, generate
 from data.synthesis.synthesiser import Unspoken
-from utils.audio.reading import audio_seconds
+from utils.audio.properties import audio_seconds
 from utils.command.arguments import add_workers, not_negative, positive
 from utils.command.parser import CommandParser
 

@@ -15,7 +15,8 @@ from data.features.augment import check_ranges
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.features.waveform_effects import add_noise, coloured_noise, noise_segment
 from data.keywords.clips import NOISE_PARTS
-from utils.audio.reading import SAMPLE_RATE, audio_blocks, audio_seconds, resample
+from utils.audio.properties import audio_seconds
+from utils.audio.reading import SAMPLE_RATE, audio_blocks, resample
 from utils.errors import require
 from utils.limits import Limited, NotNegative
 

@@ -23,7 +23,7 @@ from data.keywords.folders import (
 )
 from data.manifest import SPLITS, read_manifest
 from utils.audio.folders import find_recordings
-from utils.audio.reading import seconds_and_rate
+from utils.audio.properties import seconds_and_rate
 from utils.errors import CorpusError, require
 from utils.limits import Count, Limited, NotNegative, Size
 

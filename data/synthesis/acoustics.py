@@ -15,7 +15,8 @@ from data.features.waveform_effects import (
     random_coloured_noise,
 )
 from data.synthesis.speech import Babble
-from utils.audio.reading import SAMPLE_RATE, write_wav
+from utils.audio.reading import SAMPLE_RATE
+from utils.audio.samples import write_wav
 
 NOISE_PROBABILITY, ROOM_PROBABILITY = 0.6, 0.4  # fractions of the recordings with noise, in a room
 

@@ -16,7 +16,9 @@ from data.synthesis.acoustics import record, write_noises
 from data.synthesis.speech import Words, make_babble, speak
 from data.synthesis.synthesiser import Synthesiser, Unspoken, speak_all
 from data.synthesis.voices import Voice
-from utils.audio.reading import SAMPLE_RATE, seconds_and_rate, write_wav
+from utils.audio.properties import seconds_and_rate
+from utils.audio.reading import SAMPLE_RATE
+from utils.audio.samples import write_wav
 from utils.files import write_text
 
 _SPEEDS = (170, 240)  # words a minute: commands are spoken fast

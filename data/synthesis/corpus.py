@@ -22,7 +22,8 @@ from data.synthesis.sentences import GRAMMAR_PATH, draw_sentences, read_sentence
 from data.synthesis.speech import Words, make_babble, speak
 from data.synthesis.synthesiser import Synthesiser, Unspoken, speak_all
 from data.synthesis.voices import DISTINCT_VOICES, VOICES, Voice, assign_voices, generate_voices
-from utils.audio.reading import SAMPLE_RATE, resample, write_wav
+from utils.audio.reading import SAMPLE_RATE, resample
+from utils.audio.samples import write_wav
 from utils.errors import CorpusError
 from utils.files import write_text
 from utils.mandarin.pinyin import split_syllable

@@ -31,7 +31,7 @@ from data.synthesis.wake_words import (
     parts_of,
     sounds_like,
 )
-from utils.audio.reading import audio_seconds
+from utils.audio.properties import audio_seconds
 from utils.files import write_text
 from utils.text_table import tsv_table
 

@@ -22,6 +22,10 @@ from utils.errors import ConfigError
 
 NETWORK, EMISSIONS = "network", "readings"
 """What the scores of a converter's grids are: log P(hanzi | all syllables), or log P(syllable | hanzi)."""
+RESCORED, NEAR = 8, 1.5
+"""Conversions that the second pass may choose: this many, the best ones of the search, and only those whose
+log-score is at most this much lower than the first one's. Errors and speed with others:
+docs/what_helped.md."""
 
 
 class Converter(ABC):
@@ -147,3 +151,8 @@ class Converter(ABC):
             ends = None if grid.word_ends is None else grid.word_ends[row, None, : len(ids)]
             total += float(self.path_model.scores(ids[None], ends)[0])
         return total
+
+
+def near_the_best(scores: np.ndarray) -> np.ndarray:
+    """How many conversions of each sentence the second pass may choose: (..., n) sorted scores → (...)."""
+    return (scores[..., :RESCORED] >= scores[..., :1] - NEAR).sum(axis=-1)

@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from model_language.batching import length_batches, windows
-from model_language.converters.base import EMISSIONS, Converter
+from model_language.converters.base import EMISSIONS, RESCORED, Converter, near_the_best
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.noisy_channel import EmissionTables
-from model_language.language_model import RESCORED, SecondPass, near_the_best
+from model_language.language_model import SecondPass
 from model_language.networks.candidate_scorer import CandidateScorer
 from model_language.ngram.packed import PackedNgrams, read_packed
 from model_language.ngram.words import WordUnigram, read_words

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from model_language.batching import length_batches
-from model_language.converters.base import Converter
+from model_language.converters.base import Converter, near_the_best
 from model_language.converters.explanation import LEAST_PATHS, Explanation, FoundPaths, explanation
-from model_language.language_model import SecondPass, near_the_best
+from model_language.language_model import SecondPass
 from model_language.search.beam import beam_search
 from model_language.search.grid import Conversion, Grid, MaskedHistory, MaskedPaths
 from model_language.search.user_words import Span, UserWords

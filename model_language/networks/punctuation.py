@@ -8,7 +8,7 @@ import keras
 from keras import layers, ops
 
 from model_language.networks.gated_cnn import GatedNeighbours
-from model_language.punctuation import PunctuationConfig
+from model_language.networks.punctuation_config import PunctuationConfig
 from model_language.vocabulary.symbols import PAD_ID
 from utils.mandarin.punctuation import MARKS, PAUSES
 

@@ -4,11 +4,10 @@ Greedy decoding takes the most probable class of each frame, the best path; equa
 blanks are dropped.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -90,11 +89,8 @@ def _collapse(classes: np.ndarray, scores: np.ndarray, blank: int) -> Hypothesis
     return Hypothesis(tuple(classes[peaks].tolist()), float(scores.sum()), tuple(peaks), posteriors)
 
 
-class Submit(Protocol):
-    """Decodes a batch; the future holds the result of :meth:`Decoder.decode`."""
-
-    def __call__(self, logits: np.ndarray, lengths: np.ndarray) -> Future[Decoded]:
-        """Logits (B, T, C) and lengths (B,)."""
+Submit = Callable[[np.ndarray, np.ndarray], Future[Decoded]]
+"""Starts :meth:`Decoder.decode` on a batch: logits (B, T, C) and lengths (B,)."""
 
 
 @contextmanager

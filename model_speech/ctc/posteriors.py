@@ -6,9 +6,6 @@ variables of the tokens before and the backward variables of those after the pos
 between them. Several changes at once are treated as independent.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
 from model_speech.ctc.forward_backward import backward, forward
@@ -17,57 +14,41 @@ from utils.hypotheses.recognition import NOTHING, ConfusionNetwork, Hypothesis, 
 from utils.vocabulary import SPACE, Vocabulary
 
 MIN_FRAME_PROBABILITY = 1e-3  # a class that is less probable in every frame is no alternative
+MIN_POSTERIOR, MOST_ALTERNATIVES = 1e-3, 16  # of a slot
 _NO_WEIGHT = 1e-20  # scaled probabilities below it are not followed any further
-NONE = -1
-"""Alternative of a slot that stands for no token."""
 
 
-@dataclass(frozen=True)
-class TokenSlot:
-    """A token of an utterance or a gap between two, with its alternatives.
-
-    Attributes:
-        tokens: alternatives, the most probable first; :data:`NONE` for no token.
-        log_posteriors: natural logarithms; the probabilities sum to 1 before alternatives are left out.
-        frame: output frame in which the token is, or would be.
-    """
-
-    tokens: tuple[int, ...]
-    log_posteriors: tuple[float, ...]
-    frame: int
-
-
-def token_slots(
-    logits: np.ndarray,
-    tokens: Sequence[int],
-    frames: Sequence[int],
-    blank: int,
-    silent: Sequence[int] = (),
-    min_posterior: float = 1e-3,
-    max_alternatives: int = 16,
-) -> list[TokenSlot]:
-    """Alternatives of each token, and of each gap that has any.
+def confusion_network(
+    logits: np.ndarray, best: Hypothesis, vocabulary: Vocabulary, min_posterior: float = MIN_POSTERIOR
+) -> ConfusionNetwork:
+    """The alternatives of a decoded utterance, as syllables: of each one, and of each gap that has any.
 
     Args:
         logits: (T, C) float, valid frames only, T ≥ 1.
-        tokens: y, classes without blank and silent ones.
-        frames: output frame in which each token peaks.
-        blank: class of the blank.
-        silent: other classes that stand for no sound (the space); their probability is added to the blank's.
+        best: y, a hypothesis of greedy decoding or of a beam search.
+        vocabulary: the model's classes. The space, if it has one, stands for no sound: its probability is
+            added to the blank's.
         min_posterior: less probable alternatives are left out.
-        max_alternatives: largest number of alternatives of a slot.
 
     Returns:
-        slots in time order: gap, token, gap, token … gap; gaps without alternatives are left out.
+        slots in time order: gap, syllable, gap, syllable … gap; gaps without alternatives are left out.
     """
+    blank, silent = vocabulary.blank_index, [vocabulary.index(SPACE)] if SPACE in vocabulary else []
+    found = zip(best.tokens, best.frames, strict=True)
+    spoken = [(token, frame) for token, frame in found if token not in silent]
+    tokens, frames = zip(*spoken, strict=True) if spoken else ((), ())
     # The frames' normalisers cancel in the posteriors, so those of single precision are exact enough.
     log_probs = logits - log_sum_exp(logits[None])[0][:, None]
     likely = (log_probs > np.log(MIN_FRAME_PROBABILITY)).any(axis=0)
     likely[[blank, *silent]] = False
     likely[list(tokens)] = True
     classes = np.flatnonzero(likely)
+    # Only the likely classes: the blank, to which the silent ones are added, is class 0 now.
+    selected = log_probs[:, [blank, *classes]]  # (T, 1 + K)
+    for each in silent:
+        selected[:, 0] = np.logaddexp(selected[:, 0], log_probs[:, each])
     known = np.searchsorted(classes, np.asarray(tokens, int)) + 1
-    logs = log_softmax(_log_probs_of_changes(log_probs, known, classes, blank, silent))
+    logs = log_softmax(scores_of_changes(selected, known, np.arange(1, len(classes) + 1), 0))
     peaks = np.array([-1, *frames, len(logits)])
     slot_frames = np.empty(len(logs), int)
     slot_frames[::2], slot_frames[1::2] = (peaks[:-1] + peaks[1:]) // 2, peaks[1:-1]
@@ -76,98 +57,38 @@ def token_slots(
     row, column = probable.nonzero()
     value = logs[row, column]
     best_first = np.lexsort([-value, row])
-    named = np.append(classes, NONE).take(column.take(best_first)).tolist()
+    alternatives = [*(vocabulary.tokens[index] for index in classes.tolist()), NOTHING]
+    named = [alternatives[index] for index in column.take(best_first).tolist()]
     values, ends = value.take(best_first).tolist(), np.cumsum(probable.sum(axis=1)).tolist()
     slots = []
     for start, end, frame in zip([0, *ends], ends, slot_frames.tolist(), strict=False):
-        chosen = slice(start, min(end, start + max_alternatives))
-        slots.append(TokenSlot(tuple(named[chosen]), tuple(values[chosen]), frame))
-    return [slot for slot in slots if slot.tokens != (NONE,)]
+        chosen = slice(start, min(end, start + MOST_ALTERNATIVES))
+        slots.append(Slot(tuple(named[chosen]), tuple(values[chosen]), frame))
+    return ConfusionNetwork(tuple(slot for slot in slots if slot.syllables != (NOTHING,)))
 
 
-def _log_probs_of_changes(
-    log_probs: np.ndarray, known: np.ndarray, classes: np.ndarray, blank: int, silent: Sequence[int]
-) -> np.ndarray:
-    """Log-probability of y with each change: gap, token, gap … gap × class, the last column: no token.
-
-    Args:
-        log_probs: (T, C) log-probabilities of each frame.
-        known: (L,) int, y as 1 + index in ``classes``.
-        classes: (K,) int, replacements and insertions.
-        blank, silent: as for :func:`token_slots`.
-    """
-    selected = log_probs[:, [blank, *classes]]  # (T, 1 + K): the blank is class 0 now
-    for each in silent:
-        selected[:, 0] = np.logaddexp(selected[:, 0], log_probs[:, each])
-    scores = neighbourhood(selected, known, np.arange(1, len(classes) + 1), 0)
-    logs = np.empty((2 * len(known) + 1, len(classes) + 1))
-    logs[::2, :-1], logs[1::2, :-1] = scores.inserted, scores.replaced
-    logs[::2, -1], logs[1::2, -1] = scores.whole, scores.deleted
-    return logs
-
-
-def confusion_network(
-    logits: np.ndarray,
-    best: Hypothesis,
-    vocabulary: Vocabulary,
-) -> ConfusionNetwork:
-    """The alternatives of a decoded utterance, as syllables.
-
-    Args:
-        logits: (T, C) float, valid frames only.
-        best: hypothesis of greedy decoding or of a beam search.
-        vocabulary: the model's classes; the space, if it has one, stands for no sound.
-    """
-    silent = (vocabulary.index(SPACE),) if SPACE in vocabulary else ()
-    found = zip(best.tokens, best.frames, strict=True)
-    spoken = [(token, frame) for token, frame in found if token not in silent]
-    tokens, frames = zip(*spoken, strict=True) if spoken else ((), ())
-    slots = token_slots(logits, tokens, frames, vocabulary.blank_index, silent)
-    return ConfusionNetwork(
-        tuple(
-            Slot(
-                tuple(NOTHING if token == NONE else vocabulary.tokens[token] for token in slot.tokens),
-                slot.log_posteriors,
-                slot.frame,
-            )
-            for slot in slots
-        )
-    )
-
-
-@dataclass(frozen=True)
-class Neighbourhood:
-    """Log-probabilities of y and of all sequences that differ from it by one token.
-
-    Attributes:
-        whole: log-probability of y, which has L tokens.
-        deleted: (L,), of y without each token.
-        replaced: (L, K), with each token replaced by each class (by itself: ``whole``).
-        inserted: (L + 1, K), with a class inserted before each token, and at the end.
-    """
-
-    whole: float
-    deleted: np.ndarray
-    replaced: np.ndarray
-    inserted: np.ndarray
-
-
-def neighbourhood(
+def scores_of_changes(
     log_probs: np.ndarray, tokens: np.ndarray, classes: np.ndarray, blank: int
-) -> Neighbourhood:
-    """Sum over the alignments of every sequence that differs from ``tokens`` by at most one token.
+) -> np.ndarray:
+    """Log-probabilities, over all alignments, of the sequences that differ from y by at most one token.
 
     Args:
         log_probs: (T, C) float64, log-probabilities of each frame.
-        tokens: (L,) int, without the blank.
+        tokens: y, (L,) int, without the blank.
         classes: (K,) int, replacements and insertions.
         blank: class of the blank.
+
+    Returns:
+        (2 L + 1, K + 1): a row for each gap and token in turn. Columns: y with each class inserted in the
+        gap or instead of the token; the last one: y itself, or without the token.
     """
     log_alpha_blank, log_alpha_token = log_alpha = forward(log_probs, tokens, blank)
     log_beta = backward(log_probs, tokens, blank)
-    whole = float(np.logaddexp(log_alpha_blank[-1, -1], log_alpha_token[-1, -1]))
-    free = _with_free_token(log_probs, tokens, classes, blank, log_alpha, log_beta)
-    return Neighbourhood(whole, _deleted(tokens, log_alpha, log_beta), free[1::2], free[::2])
+    scores = np.empty((2 * len(tokens) + 1, len(classes) + 1))
+    scores[:, :-1] = _with_free_token(log_probs, tokens, classes, blank, log_alpha, log_beta)
+    scores[::2, -1] = np.logaddexp(log_alpha_blank[-1, -1], log_alpha_token[-1, -1])
+    scores[1::2, -1] = _deleted(tokens, log_alpha, log_beta)
+    return scores
 
 
 def _with_free_token(
@@ -197,7 +118,7 @@ def _with_free_token(
     class_steps = np.exp(log_probs.take(classes, axis=1) + scaled)  # (T, K)
     blank_steps = np.exp(log_probs[:, blank, None] + scaled)[:, 0]  # (T,)
     # Where the class equals the token before or after it, a blank must separate the two.
-    padded = np.concatenate([[NONE], tokens, [NONE]])
+    padded = np.concatenate([[-1], tokens, [-1]])
     # Such cells (pair, class) by their flat index: a look-up by two indices takes several times as long.
     left, right = (np.flatnonzero(padded[side][:, None] == classes) for side in (prefixes, suffixes + 1))
     blanks_left, beta_right = (
@@ -238,7 +159,7 @@ def _deleted(
     """Log-probability of the sequence without each one of its tokens: (L,)."""
     log_alpha_blank, log_alpha_token = log_alpha
     prefixes, suffixes = np.arange(len(tokens)), np.arange(1, len(tokens) + 1)
-    padded = np.concatenate([[NONE], tokens, [NONE - 1]])
+    padded = np.concatenate([[-1], tokens, [-2]])
     equal = padded[prefixes] == padded[suffixes + 1]  # equal tokens on both sides: a blank must separate them
     before = np.where(equal, -np.inf, log_alpha_token[:, prefixes])  # (T + 1, L)
     before = np.logaddexp(log_alpha_blank[:, prefixes], before)

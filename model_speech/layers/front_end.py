@@ -14,10 +14,16 @@ from keras import ops
 from utils.audio.reading import INT16_SCALE
 from utils.backend.frame_spectra import Frames, PowerSpectrum
 from utils.errors import require
+from utils.features.log_spectra import (
+    PREEMPHASIS,
+    ROUNDING_ENERGY,
+    SMALLEST,
+    frame_window,
+    running_normalisation,
+)
 from utils.features.running_normalisation import ACTIVE_RANGE
 from utils.features.settings import RUNNING, FeatureConfig
 from utils.features.spectra import mel_filters
-from utils.features.speech import PREEMPHASIS, ROUNDING_ENERGY, SMALLEST, frame_window, running_normalisation
 
 _NEVER = -1e9  # nepers: the level of a frame that doesn't count
 

@@ -16,7 +16,7 @@ import numpy as np
 from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding, repeated_lines
 from preflight.listings import Line, Listing, of_role
 from utils.audio.levels import clipped_fraction, speech_level
-from utils.audio.reading import read_channels
+from utils.audio.properties import read_channels
 from utils.errors import AudioError
 from utils.processes import collect
 

@@ -15,6 +15,7 @@ from model_language.converters.user_word_converter import UserWordConverter
 from model_speech.ctc.decoder import greedy_decode
 from recognition.confidence import PLAIN, frame_entropy, syllable_features
 from recognition.recognizer import Recognizer
+from recognition.syllables import spoken
 from utils.hypotheses.recognition import Alternative, Recognition, syllable_times
 
 # Syllables that are converted again before the first one that has changed since the last partial result: a
@@ -45,7 +46,7 @@ class PartialResultDecoder:
         """
         acoustic, calibration = self._recognizer.acoustic, self._recognizer.calibration
         (hypothesis,) = greedy_decode(logits[None], np.array([len(logits)]), acoustic.vocabulary.blank_index)
-        pinyin, frames, posteriors, hanzi = self._recognizer.spoken(hypothesis)
+        pinyin, frames, posteriors, hanzi = spoken(hypothesis, acoustic.vocabulary)
         best = Alternative(pinyin, hanzi or self._in_hanzi(pinyin), hypothesis.score)
         features = syllable_features(frames, posteriors, frame_entropy(logits))
         return Recognition(

@@ -11,9 +11,9 @@ import numpy as np
 
 from model_speech.ctc.alignment import best_alignments
 from model_speech.ctc.best_sequences import SequenceTable
-from recognition.options import PHRASE_THRESHOLD
+from recognition.options import PHRASE_THRESHOLD, SearchOptions
 from recognition.phrases.confidence import SHARPNESS, Evidence
-from recognition.phrases.phrase_list import Phrase
+from recognition.phrases.phrase_list import Phrase, read_phrases
 from utils.arrays import log_sum_exp, softmax
 from utils.errors import PhraseError, require
 from utils.hypotheses.phrases import PhraseMatch, PhraseResult
@@ -199,6 +199,17 @@ def phrase_log_probs(logits: np.ndarray, normaliser: np.ndarray, vocabulary: Voc
     log_probs[:, blank] = np.logaddexp.reduce(log_probs[:, [blank, *spaces]], axis=1)
     log_probs[:, spaces] = -np.inf
     return np.maximum(log_probs, np.log(_LOWEST), out=log_probs)
+
+
+def load_phrases(search: SearchOptions, vocabulary: Vocabulary) -> PhraseSearch:
+    """The search for the phrases of the file ``search.phrases``.
+
+    Raises:
+        PhraseError: the file is wrong, or the acoustic model does not know its syllables.
+    """
+    assert search.phrases
+    phrases, source = read_phrases(search.phrases), str(search.phrases)
+    return PhraseSearch(phrases, vocabulary, search.phrase_threshold, search.n_best, source)
 
 
 def known_sequences(

@@ -16,7 +16,8 @@ import numpy as np
 
 from recognition.voice_activity import speech_stretches
 from serving.work.child import Child, ChildDied, ChildTimeout
-from utils.audio.reading import audio_blocks, channel_count
+from utils.audio.properties import channel_count
+from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
 
 _CONVERT = "convert it, e.g. ffmpeg -i FILE -ac 1 -ar 16000 FILE.wav"

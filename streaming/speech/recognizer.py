@@ -13,9 +13,11 @@ from typing import Protocol, Self
 import numpy as np
 import soxr
 
-from utils.audio.reading import audio_blocks, mono_samples
+from utils.audio.reading import audio_blocks
+from utils.audio.samples import mono_samples
 from utils.errors import AudioError
-from utils.hypotheses.recognition import Ending, Recognition, whole_recording
+from utils.hypotheses.recognition import Ending, Recognition
+from utils.hypotheses.whole_recordings import whole_recording
 from utils.processes import one_blas_thread
 
 PIECE_SECONDS = 1.0  # files are read by the minute, and processed by the second

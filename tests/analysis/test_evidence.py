@@ -33,7 +33,7 @@ from analysis.page.posterior_picture import (
 )
 from analysis.page.rendering import recording_address
 from analysis.page.report import Evidence
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.errors import AudioError
 from utils.hypotheses.inspection import Inspection
 

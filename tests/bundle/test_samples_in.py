@@ -26,7 +26,8 @@ from tests.keywords.test_listening import FEATURES, LABELS, knowing_model, recor
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_words import write_keyword_run, write_tiny_words
 from utils.arrays import softmax
-from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
+from utils.audio.reading import SAMPLE_RATE, read_audio
+from utils.audio.samples import write_wav
 from utils.errors import BundleError, ConfigError
 from utils.features.keyword import features_hash
 from utils.features.stream import FeatureStream

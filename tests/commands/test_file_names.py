@@ -18,7 +18,9 @@ from data.manifest import Utterance, read_manifest, write_manifest
 from tests.support.corpus_files import rejected
 from tests.support.recordings import RECORDING
 from tests.support.scripts import ROOT, load_script
-from utils.audio.reading import audio_seconds, read_audio, read_channels, write_wav
+from utils.audio.properties import audio_seconds, read_channels
+from utils.audio.reading import read_audio
+from utils.audio.samples import write_wav
 from utils.errors import AudioError, CorpusError, UserError, printable
 from utils.hypotheses.transcript_formats import FORMATS
 

@@ -21,7 +21,8 @@ from bundle.pack import pack
 from recognition import loading, options
 from tests.support.recordings import RECORDING
 from tests.support.scripts import exit_code
-from utils.audio.reading import read_audio, write_wav
+from utils.audio.reading import read_audio
+from utils.audio.samples import write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
 from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS, print_transcript

@@ -11,7 +11,7 @@ import transcribe
 from bundle.pack import pack
 from tests.support.scripts import exit_code
 from tests.support.tiny_commands import TinyRuns, bytes_of, temporary_files
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.errors import AudioError, RunError, TranscriptError
 from utils.hypotheses.live import partial_path, write_live_transcript
 from utils.hypotheses.recognition import Alternative, Ending, Recognition

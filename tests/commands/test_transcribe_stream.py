@@ -13,7 +13,8 @@ from tests.support.microphone import Microphone
 from tests.support.recordings import RECORDING, RECORDINGS
 from tests.support.scripts import ROOT, load_script
 from utils.audio import microphone as microphone_module
-from utils.audio.reading import read_audio, write_wav
+from utils.audio.reading import read_audio
+from utils.audio.samples import write_wav
 from utils.errors import ConfigError
 from utils.run_folder.run import PRETRAINED_STREAMING
 

@@ -9,7 +9,7 @@ from data.features.augment import AugmentConfig, augment_waveform
 from data.features.spec_augment import SpecAugmentConfig, spec_augment, warp_frequencies
 from data.features.waveform_effects import add_noise, add_room, coloured_noise, generated_room
 from utils.audio.padding import LEAST_SECONDS, PAUSE_SECONDS
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.config import build_config, to_plain
 from utils.errors import ConfigError
 

@@ -22,7 +22,7 @@ from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, prepare_features
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.features.settings import FeatureConfig
 from utils.processes import prefetch
 

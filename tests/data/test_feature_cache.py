@@ -13,7 +13,8 @@ import data.features.cache as feature_cache
 from data.features.augment import AugmentConfig
 from data.features.cache import prepare_features
 from data.manifest import Utterance
-from utils.audio.reading import read_audio, write_wav
+from utils.audio.reading import read_audio
+from utils.audio.samples import write_wav
 from utils.errors import CacheError, CorpusError
 from utils.features.settings import FeatureConfig, settings_hash
 from utils.features.speech import extract_features

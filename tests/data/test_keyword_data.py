@@ -23,7 +23,8 @@ from data.keywords.clips import (
 from data.keywords.folders import read_recordings, split_of_name
 from data.manifest import Utterance, write_manifest
 from tests.support.damage import DAMAGE, damage_file
-from utils.audio.reading import SAMPLE_RATE, write_wav
+from utils.audio.reading import SAMPLE_RATE
+from utils.audio.samples import write_wav
 from utils.config import build_config, to_plain
 from utils.errors import AudioError, CacheError, ConfigError, CorpusError
 

@@ -13,7 +13,8 @@ from data.keywords.long_recordings import (
     write_long_recording,
 )
 from data.manifest import Utterance, write_manifest
-from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
+from utils.audio.reading import SAMPLE_RATE, read_audio
+from utils.audio.samples import write_wav
 from utils.errors import CorpusError, UserError
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from data.corpora.nonspeech import SOUNDS, generate, main, make_sound
 from data.manifest import read_manifest
-from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
+from utils.audio.reading import SAMPLE_RATE, read_audio
+from utils.audio.samples import write_wav
 
 
 @pytest.mark.parametrize("kind", SOUNDS)

@@ -23,7 +23,8 @@ from preflight.listings import read_listing
 from tests.data.test_packed_corpus import COPIES, FEATURES, source
 from tests.support.tiny_corpus import write_tiny_corpus
 from utils.addresses import address_of
-from utils.audio.reading import read_audio, write_wav
+from utils.audio.reading import read_audio
+from utils.audio.samples import write_wav
 from utils.config import save_yaml
 from utils.errors import AudioError, CacheError, ConfigError, StoreError, UserError
 from utils.object_store import read_part

@@ -10,7 +10,8 @@ from data.corpora.tools.reading_aloud import choose_sentences, find_problem, par
 from data.manifest import Transcript, read_manifest, read_transcripts
 from data.synthesis.reading import make_sentence
 from data.synthesis.sentences import draw_sentences
-from utils.audio.reading import read_audio, write_wav
+from utils.audio.reading import read_audio
+from utils.audio.samples import write_wav
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import full_inventory
 

@@ -20,7 +20,7 @@ from data.synthesis.voices import Voice
 from preflight.recipes import check_before_training, read_recipe
 from tests.support.tiny_corpus import SYLLABLES
 from training.tasks.keyword import _warn_of_low_rates
-from utils.audio.reading import audio_seconds, seconds_and_rate
+from utils.audio.properties import audio_seconds, seconds_and_rate
 from utils.errors import CorpusError
 from utils.features.settings import FeatureConfig, empty_filters, feature_bins
 from utils.features.spectra import mel_filters as speech_filters

@@ -25,7 +25,8 @@ from streaming.keyword import DetectionConfig
 from tests.support.microphone import Microphone
 from tests.support.scripts import load_script
 from utils.audio import microphone as microphone_module
-from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
+from utils.audio.reading import SAMPLE_RATE, read_audio
+from utils.audio.samples import write_wav
 from utils.errors import AudioError, BundleError, ConfigError, CorpusError, PhraseError
 from utils.features.keyword import KeywordFeatureConfig, feature_frames, features_hash, keyword_features
 

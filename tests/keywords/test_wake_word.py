@@ -25,7 +25,8 @@ from keywords import wake_word
 from keywords.backgrounds import background_recordings, stream_halves
 from streaming.keyword import Detection, DetectionConfig
 from tests.support.scripts import load_script
-from utils.audio.reading import SAMPLE_RATE, write_wav
+from utils.audio.reading import SAMPLE_RATE
+from utils.audio.samples import write_wav
 from utils.errors import AudioError, CorpusError, RunError, UserError
 from utils.files import write_text
 from utils.mandarin.syllable_distance import NEAR, phrase_distance

@@ -10,7 +10,8 @@ import pytest
 from bundle.pack import pack
 from data.text.punctuated import read_passages
 from model_language.networks.punctuation import build_punctuation
-from model_language.punctuation import PunctuationConfig, Punctuator, load_punctuation, punctuated
+from model_language.networks.punctuation_config import PunctuationConfig
+from model_language.punctuation import Punctuator, load_punctuation, punctuated
 from model_language.registry import load_converter, load_network
 from training.run import train_from_config
 from utils.errors import CorpusError, RunError

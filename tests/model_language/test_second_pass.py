@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from model_language.converters.base import NEAR, RESCORED
 from model_language.converters.explanation import SECOND_PASS_PART
 from model_language.converters.user_word_converter import UserWordConverter
-from model_language.language_model import LEAST_USER_WORD_LOG_PROB, NEAR, RESCORED, SecondPass
+from model_language.language_model import LEAST_USER_WORD_LOG_PROB, SecondPass
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter, load_second_pass
 from model_language.search.user_words import Span, UserWord, UserWords

@@ -11,7 +11,7 @@ from model_speech.acoustic_model import load_acoustic_model
 from tests.support.legacy_weights import Layers, write_legacy
 from tests.support.scripts import load_script
 from tests.support.tiny_runs import write_language_run
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.errors import RunError, VocabularyError
 from utils.run_folder import checksums
 from utils.run_folder.run import open_run

@@ -19,7 +19,7 @@ from preflight.checks import splits
 from preflight.listings import read_listing
 from tests.support.damage import damage_file
 from tests.support.tiny_corpus import SYLLABLES
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.config import to_plain
 from utils.errors import ConfigError, CorpusError, VocabularyError
 from utils.files import write_text

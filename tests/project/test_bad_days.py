@@ -30,7 +30,7 @@ from tests.support.corpus_files import rejected, write
 from tests.support.fork_server import Ended
 from tests.support.small_disk import small_disk
 from tests.support.tiny_commands import bytes_of, check_run_is_whole, run_content, temporary_files
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.run_folder.run import RunFolder
 
 HEADER = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"

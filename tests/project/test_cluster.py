@@ -32,7 +32,7 @@ from tests.support.scripts import load_script
 from tests.support.tiny_commands import bytes_of, without_timing
 from tests.support.tiny_corpus import write_tiny_corpus
 from utils import cluster
-from utils.audio.reading import audio_seconds
+from utils.audio.properties import audio_seconds
 from utils.cluster import on_cluster
 from utils.errors import ConfigError, CorpusError
 from utils.features.settings import FeatureConfig

@@ -34,7 +34,8 @@ from preflight.listings import read_listing
 from preflight.recipes import examine_run, recipe_of_run
 from tests.support.corpus_files import wav, write
 from training.run import RECIPES
-from utils.audio.reading import read_audio, seconds_and_rate
+from utils.audio.properties import seconds_and_rate
+from utils.audio.reading import read_audio
 from utils.config import load_config, to_plain
 from utils.errors import UserError
 from utils.features.settings import FeatureConfig

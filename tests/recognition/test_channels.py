@@ -11,8 +11,9 @@ import soundfile
 import transcribe
 from recognition import load
 from recognition.channels import channel_names, interleaved, recognise_channels
-from recognition.options import FIRST, MIX, SEPARATE
-from utils.audio.reading import channel_count, read_audio
+from recognition.options import FIRST, SEPARATE
+from utils.audio.properties import channel_count
+from utils.audio.reading import read_audio
 from utils.errors import ConfigError
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS
@@ -58,8 +59,6 @@ def test_each_channel_has_the_text_of_its_recording(recognizer, call):
 def test_the_first_channel_alone(recognizer, call):
     (segment, _) = events_of(recognizer, [("call", call)], FIRST)["call"]
     assert segment.text == recognizer.transcribe(RECORDINGS[0]).text
-    mixed = events_of(recognizer, [("call", call)], MIX)["call"]
-    assert [event.channel for event in mixed[:-1]] == [""] * (len(mixed) - 1)
 
 
 def test_formats_name_the_channels(recognizer, call):

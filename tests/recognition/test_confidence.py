@@ -24,7 +24,7 @@ from recognition.confidence import (
 )
 from recognition.recognizer import Recognizer
 from tests.support.tiny_corpus import write_tiny_corpus
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.errors import ConfigError, CorpusError, RunError
 from utils.features.settings import FeatureConfig
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression

@@ -13,7 +13,8 @@ import transcribe
 from recognition import load
 from recognition.recognizer import Recognizer
 from tests.support.recordings import FOLDER, RECORDING, SYLLABLES
-from utils.audio.reading import as_int16, read_channels
+from utils.audio.properties import read_channels
+from utils.audio.samples import as_int16
 from utils.errors import AudioError, ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -105,6 +106,11 @@ def test_an_installed_project_has_the_models(recognizer, tmp_path):
 def test_other_samples_are_refused(recognizer, samples, message):
     with pytest.raises(AudioError, match=message):
         recognizer.transcribe(samples, 16_000)
+
+
+def test_no_samples_of_another_rate_are_refused(recognizer):
+    with pytest.raises(AudioError, match="there are no samples"):
+        recognizer.transcribe(np.zeros(0, np.float32), 8_000)
 
 
 def test_samples_need_their_rate_and_settings_must_exist(recognizer):

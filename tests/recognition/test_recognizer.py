@@ -20,7 +20,7 @@ from recognition.inspection import inspection_of, token_scores
 from recognition.recognizer import Recognizer
 from recognition.voice_activity import Stretch
 from tests.support.scripted_acoustic import Scripted, speak
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.errors import AudioError, RunError, VocabularyError
 from utils.files import write_text
 from utils.hypotheses.recognition import (
@@ -28,8 +28,8 @@ from utils.hypotheses.recognition import (
     Ending,
     Recognition,
     syllable_times,
-    whole_recording,
 )
+from utils.hypotheses.whole_recordings import whole_recording
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recognition.command_options import add_joint_options, add_search_options
+from recognition.command_line.search import add_joint_options, add_search_options
 from recognition.options import BEAM, SearchOptions, given_settings
 from utils.errors import ConfigError
 

@@ -10,7 +10,8 @@ from recognition.loading import load_joint_search_for
 from recognition.recognizer import Recognizer
 from tests.support.recordings import FOLDER, RECORDING, SYLLABLES
 from utils.audio.levels import decibels
-from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
+from utils.audio.reading import SAMPLE_RATE, read_audio
+from utils.audio.samples import write_wav
 from utils.metrics import count_errors, total
 from utils.run_folder.checksums import differences
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH

@@ -16,7 +16,8 @@ from tests.support.recordings import RECORDING
 from tests.support.scripted_acoustic import Scripted, speak
 from tests.support.scripts import load_script
 from utils.arrays import log_softmax
-from utils.audio.reading import read_audio, write_wav
+from utils.audio.reading import read_audio
+from utils.audio.samples import write_wav
 from utils.errors import ConfigError, PhraseError
 from utils.features.speech import extract_features
 from utils.run_folder.run import PRETRAINED_SPEECH

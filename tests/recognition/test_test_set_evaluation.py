@@ -11,7 +11,7 @@ from analysis.inputs.utterance_results import LEVELS, Scores, UtteranceResult
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.vocabulary.symbols import build_symbols
 from recognition.evaluation import with_acoustic_scores, with_language_scores
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.mandarin.output_units import TONAL
 
 # 他 begins more sentences than 她, but only 她的 is in the text: a greedy decision is wrong.

@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.scripts import load_script
 from tests.support.service import PATIENCE, ROOT, TOKEN, TRANSCRIPTIONS, Service, send, wait_until
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.errors import UserError
 
 TEXT = "如果无法控制"

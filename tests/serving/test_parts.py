@@ -40,7 +40,8 @@ from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.fair_queue import FairQueue, Flow, Task
 from serving.work.models import Search, prompt_words
 from tests.support.recordings import RECORDINGS
-from utils.audio.reading import read_audio, write_wav
+from utils.audio.reading import read_audio
+from utils.audio.samples import write_wav
 from utils.errors import ConfigError
 from utils.hypotheses.recognition import Alternative, Recognition
 from utils.mandarin.pinyin import hanzi_to_pinyin

@@ -14,7 +14,8 @@ import soundfile
 from tests.support.recordings import RECORDINGS
 from tests.support.scripts import load_script
 from tests.support.service import PATIENCE
-from utils.audio.reading import read_audio, write_wav
+from utils.audio.reading import read_audio
+from utils.audio.samples import write_wav
 
 RATE = 16000
 COPIES = 4  # requests for each recording at the same time

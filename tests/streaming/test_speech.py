@@ -30,7 +30,8 @@ from streaming.speech.stream import LogitStream, SpeechStream
 from streaming.speech.utterances import MAX_SECONDS, UtteranceSegmenter
 from tests.support.tiny_runs import save_speech_run, write_language_run
 from transcribe import main
-from utils.audio.reading import read_audio, write_wav
+from utils.audio.reading import read_audio
+from utils.audio.samples import write_wav
 from utils.errors import AudioError, ConfigError
 from utils.features.running_normalisation import RunningNormalisation
 from utils.features.settings import FeatureConfig, feature_bins

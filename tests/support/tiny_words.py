@@ -8,7 +8,8 @@ import numpy as np
 from model_keyword.labels import write_labels
 from model_keyword.registry import build_keyword_model
 from training.tasks.keyword import VARIANTS, KeywordConfig
-from utils.audio.reading import SAMPLE_RATE, write_wav
+from utils.audio.reading import SAMPLE_RATE
+from utils.audio.samples import write_wav
 from utils.backend.weights import save_weights
 from utils.config import load_config, to_plain
 from utils.run_folder.run import create_run

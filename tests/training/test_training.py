@@ -27,7 +27,7 @@ from training.run import train_from_config
 from training.tasks.adaptation import with_initial_settings
 from training.tasks.recipe import DATA_HASHES
 from training.tasks.speech import VARIANTS, SpeechConfig
-from utils.audio.reading import write_wav
+from utils.audio.samples import write_wav
 from utils.config import load_config, to_plain
 from utils.errors import ConfigError, CorpusError, RunError, TrainingError, UserError, VocabularyError
 from utils.files import write_text

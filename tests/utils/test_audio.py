@@ -17,13 +17,9 @@ from utils.audio import decoding
 from utils.audio import microphone as microphone_module
 from utils.audio.folders import find_recordings
 from utils.audio.microphone import microphone_blocks
-from utils.audio.reading import (
-    audio_blocks,
-    audio_seconds,
-    read_audio,
-    resample,
-    write_wav,
-)
+from utils.audio.properties import audio_seconds
+from utils.audio.reading import audio_blocks, read_audio, resample
+from utils.audio.samples import write_wav
 from utils.errors import AudioError
 
 RATE = 16_000

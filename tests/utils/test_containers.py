@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from utils.audio.folders import find_recordings
-from utils.audio.reading import audio_blocks, audio_seconds, read_audio, read_channels
+from utils.audio.properties import audio_seconds, read_channels
+from utils.audio.reading import audio_blocks, read_audio
 from utils.errors import AudioError
 
 RATE = 48_000

@@ -31,7 +31,7 @@ from training.initialise import TokenLayer
 from training.loop import TrainingConfig, prepare_backend, train
 from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, features_of
 from training.tasks.recipe import Recipe, SourceModel, changed_data, prepare_model
-from utils.audio.reading import sample_rates_of
+from utils.audio.properties import sample_rates_of
 from utils.backend.prediction import prepare_prediction
 from utils.config import ConfigClasses, flatten, to_plain
 from utils.errors import CorpusError, RunError, require

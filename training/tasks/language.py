@@ -20,8 +20,8 @@ from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.ngram import NgramConfig
 from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.loss import candidate_logits, sequence_loss
+from model_language.networks.punctuation_config import PunctuationConfig
 from model_language.ngram.syllables import SyllableNgramConfig
-from model_language.punctuation import PunctuationConfig
 from model_language.registry import CANDIDATE_NETWORKS, INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
 from model_language.vocabulary.symbols import PAD_ID, Symbols, symbols_of_run
 from training.distributed.distribution import SINGLE_PROCESS, Distribution

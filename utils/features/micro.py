@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.audio.reading import as_int16
+from utils.audio.samples import as_int16
 from utils.errors import missing_package
 
 _STEP_SAMPLES = 160  # that the C code takes at once

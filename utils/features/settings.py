@@ -45,7 +45,7 @@ class FeatureConfig:
         hop_ms: time from the start of one frame to the next, in milliseconds.
         bins: values per frame; None = 200 / 80 / 13, or fewer at low sample rates (see :func:`default_bins`).
             For ``mfcc`` the coefficients without deltas (a frame has three times as many values).
-        normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`; for ``whisper`` the same highest
+        normalise: ``none``, ``utterance`` (see `utils.features.log_spectra`; for ``whisper`` the same highest
             value in each utterance, see `utils.features.whisper`), or ``running_ltass`` by the frames so
             far, beginning with the long-term average spectrum of speech, which also works for streams
             (``filter_bank`` only, see `utils.features.running_normalisation`).

@@ -6,8 +6,8 @@ All frames together equal those of :func:`utils.features.speech.extract_features
 import numpy as np
 
 from utils.errors import require
+from utils.features.log_spectra import log_filter_bank, log_spectrogram, running_normalisation, sound_of
 from utils.features.settings import RUNNING, FeatureConfig, feature_bins, frame_count
-from utils.features.speech import log_filter_bank, log_spectrogram, running_normalisation, sound_of
 
 
 class FeatureStream:

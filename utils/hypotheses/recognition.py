@@ -5,11 +5,9 @@
 evaluation read that and need no model.
 """
 
-import heapq
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 
 import numpy as np
 
@@ -88,15 +86,6 @@ class Alternative:
     confidence: tuple[float, ...] = ()
     slots: tuple[int, ...] = field(default=(), compare=False)
     texts: tuple[str, ...] = field(default=(), compare=False)
-
-    def __add__(self, following: "Alternative") -> "Alternative":
-        """The hypothesis of this stretch and the one after it."""
-        return Alternative(
-            self.pinyin + following.pinyin,
-            self.hanzi + following.hanzi,
-            self.score + following.score,
-            self.confidence + following.confidence,
-        )
 
 
 @dataclass(frozen=True)
@@ -247,29 +236,6 @@ class Ending:
 
     seconds: float
     error: AudioError | None = None
-
-
-def whole_recording(
-    name: str, seconds: float, segments: Sequence[Recognition], n_best: int = 1
-) -> Recognition:
-    """A recording of its segments; its ``n_best`` hypotheses have the highest sums of scores."""
-    best, score = [Alternative((), "", 0.0)], attrgetter("score")
-    for segment in segments:
-        joined = (left + right for left, right in itertools.product(best, segment.n_best))
-        # Equal texts come from different cuts (ma + ma ni, ma ma + ni): the last and best is kept.
-        unique = {(found.pinyin, found.hanzi): found for found in sorted(joined, key=score)}
-        best = heapq.nlargest(n_best, unique.values(), key=score)
-    certainty = [found.certainty for found in segments if found.certainty is not None and found.times]
-    return Recognition(
-        start=0.0,
-        end=seconds,
-        times=tuple(itertools.chain.from_iterable(segment.times for segment in segments)),
-        n_best=tuple(best),
-        confidence=tuple(itertools.chain.from_iterable(segment.confidence for segment in segments)),
-        certainty=np.concatenate(certainty) if certainty else None,
-        id=name,
-        segments=tuple(segments),
-    )
 
 
 def syllable_times(

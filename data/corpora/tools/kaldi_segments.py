@@ -17,7 +17,8 @@ import numpy as np
 from data.corpora.tools.preparation import Problem
 from data.corpora.tools.transcripts import utf8_lines
 from utils.audio.decoding import open_sound
-from utils.audio.reading import mix, write_wav
+from utils.audio.reading import mix
+from utils.audio.samples import write_wav
 from utils.errors import AudioError
 
 # Seconds that a segment may exceed the end of its recording, as in Kaldi's extract-segments; with more it is

@@ -23,7 +23,8 @@ from tqdm import tqdm
 
 from data.corpora.tools.download import Archive, is_filled
 from data.manifest import REJECTED, SPOKEN, Utterance, audio_path, write_manifest
-from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
+from utils.audio.properties import seconds_and_rate
+from utils.audio.reading import SAMPLE_RATE
 from utils.errors import AudioError, CorpusError, is_utf8, printable, shorten
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable

@@ -1,0 +1,1 @@
+"""Options of the commands that recognise speech: ``search`` (of several commands), ``transcription``."""
