@@ -24,8 +24,7 @@ NETWORK, EMISSIONS = "network", "readings"
 """What the scores of a converter's grids are: log P(hanzi | all syllables), or log P(syllable | hanzi)."""
 RESCORED, NEAR = 8, 1.5
 """Conversions that the second pass may choose: this many, the best ones of the search, and only those whose
-log-score is at most this much lower than the first one's. Errors and speed with others:
-docs/what_helped.md."""
+log-score is at most this much lower than the first one's."""
 
 
 class Converter(ABC):

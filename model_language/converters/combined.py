@@ -43,7 +43,7 @@ from utils.run_folder.run import RunFolder
 # candidate by itself, a candidate beside its neighbours, a hypothesis in the search.
 _CANDIDATE_MARGIN, _NEIGHBOUR_MARGIN, _MARGIN = 14.0, 9.0, 8.0
 # A candidate is not tried after a hypothesis if both together are this far behind the best. Errors and speed
-# with other values of this limit, and of the numbers of candidates below: docs/performance.md.
+# with other values of this limit, and of the numbers of candidates below: docs/what_helped.md.
 _EFFORT = 10.5
 # A longer sentence is searched in overlapping windows of this many syllables. The result of a position is
 # taken from a window that has at least this many further syllables on each side of it.
@@ -52,8 +52,7 @@ _WINDOW_SYLLABLES, _CONTEXT_SYLLABLES = 192, 32
 _ERRORS_BEYOND_ALTERNATIVES = 0.02
 # Factor by which beam and choices grow for sentences with toneless syllables.
 _WIDER = 3
-# With a second pass, the factors of n-grams and network are multiplied by these
-# (docs/what_helped.md).
+# With a second pass, the factors of n-grams and network are multiplied by these.
 _NGRAM_FACTOR, _NETWORK_FACTOR = 6 / 7, 2 / 3
 # Candidates of a syllable that are compared with the best candidates of the neighbouring syllables, and the
 # number of these.

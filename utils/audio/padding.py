@@ -2,7 +2,7 @@
 
 The recordings of corpora begin and end with a pause. An acoustic model that was trained on them recognises
 the first and the last syllable of a recording without pauses worse; a short silence removes most of the
-difference (``docs/real_speech.md`` has the figures).
+difference (``docs/what_helped.md`` has the figures).
 """
 
 import numpy as np
