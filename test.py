@@ -115,16 +115,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         breakdowns=bool(options.report),
     )
     figures = summary(results)
-    print(json.dumps(figures, ensure_ascii=False, indent=2) if options.json else results_text(results))
-    # Printed first: if the disk is full by now, nothing is lost.
     tables = {"hypotheses.tsv": hypotheses_tsv(evaluation.utterances)}
     if getattr(options, "n_best", None):
         tables[N_BEST] = n_best_lines(evaluation.utterances)
-    written = _write_folder(options, figures, tables)
-    if options.report:
-        evidence = _collect_evidence(options, evaluation, levels[-1])
-        page = write_report_page(options.report, results, evidence, options.language)
-        written += [page, *write_results(options.report, results)]
+    try:
+        written = _write_folder(options, figures, tables)
+        if options.report:
+            evidence = _collect_evidence(options, evaluation, levels[-1])
+            page = write_report_page(options.report, results, evidence, options.language)
+            written += [page, *write_results(options.report, results)]
+    finally:  # after the files, which a closed pipe (`| head`) must not prevent; and also on a full disk
+        print(json.dumps(figures, ensure_ascii=False, indent=2) if options.json else results_text(results))
     if not options.json:
         print(f"written: {', '.join(map(str, written))}")
     return _report_rejected(evaluation)

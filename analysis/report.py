@@ -59,11 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         speakers=options.speakers,
         training=options.training or (),
     )
-    print(results_text(results))
-    written = [
-        write_report_page(options.output, results, language=options.language),
-        *write_results(options.output, results),
-    ]
+    try:
+        written = [
+            write_report_page(options.output, results, language=options.language),
+            *write_results(options.output, results),
+        ]
+    finally:  # after the files, which a closed pipe (`| head`) must not prevent; and also on a full disk
+        print(results_text(results))
     print(f"written: {', '.join(map(str, written))}")
     return 0
 

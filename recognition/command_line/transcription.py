@@ -60,7 +60,7 @@ def transcription_parser(description: str | None) -> CommandParser:
     )
     parser.add_argument("--list", type=Path, metavar="FILE", help="a text file with more paths, one per line")
     parser.add_argument(
-        "--microphone", action="store_true", help="the default microphone, with --stream; Ctrl-C ends it"
+        "--microphone", action="store_true", help="the default microphone, as with --stream; Ctrl-C ends it"
     )
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
     parser.add_argument("--language", type=language_run, metavar="RUN", help="run of the language model")
@@ -129,6 +129,7 @@ def complete_options(parser: argparse.ArgumentParser, options: argparse.Namespac
 
     Raises:
         UserError: options contradict each other, or the list can't be read.
+        SystemExit: no input is given, or one that excludes another option.
     """
     if options.microphone:
         if options.paths or options.list or options.rate:

@@ -121,6 +121,18 @@ def test_an_output_that_is_a_file_is_refused_before_anything_is_read(tmp_path):
         main(["--reference", "none", "--hypothesis", "none", "--output", str(output)])
 
 
+def test_a_closed_pipe_prevents_no_file(reference, tmp_path, monkeypatch):
+    def closed(*_texts):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", closed)
+    with pytest.raises(BrokenPipeError):
+        main(
+            ["--reference", str(reference), "--hypothesis", str(reference), "--output", str(tmp_path / "out")]
+        )
+    assert (tmp_path / "out/report.html").is_file() and (tmp_path / "out/report.json").is_file()
+
+
 def test_a_rate_of_no_tokens_is_not_zero(reference, tmp_path):
     """Without a correct toneless syllable there is no tone to be wrong: not a tone error of 0 %."""
     hypothesis = _write(tmp_path / "hyp", dict.fromkeys(REFERENCE, ""))

@@ -1,8 +1,8 @@
 """Reads audio files of any usual format as mono float32 samples at one sample rate, or says what is wrong.
 
-``decoding`` chooses the decoder, soxr resamples. All recordings are read here, so that damaged ones are found
-before they become wrong features: files that are cut off, text named ``.wav``, NaN samples, floats that are
-not scaled to ±1.
+``decoding`` chooses the decoder, soxr resamples. All samples of models are read here, so that damaged files
+are found before they become wrong features: files that are cut off, text named ``.wav``, NaN samples, floats
+that are not scaled to ±1.
 """
 
 from collections.abc import Iterable, Iterator
