@@ -65,6 +65,8 @@ class JointSearch:
         language_model: rescores the best hypotheses; None: no rescoring.
     """
 
+    has_ngrams = True  # of hanzi
+
     def __init__(
         self,
         converter: UserWordConverter,
@@ -89,11 +91,6 @@ class JointSearch:
                 found[index] = hypotheses
         return found
 
-    @property
-    def has_ngrams(self) -> bool:
-        """Whether the converter scores a hanzi given those before it, which :meth:`evidence` needs."""
-        return self._converter.converter.history_model is not None
-
     def evidence(self, hypothesis: Alternative) -> np.ndarray:
         """The converter's log-scores of each hanzi of a hypothesis, for confidences: (syllables, 2) float64.
 
@@ -101,7 +98,7 @@ class JointSearch:
         both sides. The second is the score of the hanzi for its syllable, without context.
         """
         converter = self._converter.converter
-        assert converter.history_model  # see has_ngrams
+        assert converter.history_model  # a generative converter has one
         order = converter.history_model.history + 1
         size = len(converter.symbols.hanzi)
         ids = converter.symbols.encode_hanzi(hypothesis.hanzi).astype(np.int64)
