@@ -12,7 +12,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from recognition import load
 from recognition.cluster_jobs import transcribe_on_cluster
 from recognition.command_line.transcription import complete_options, transcription_parser
 from recognition.options import MIX, transcript_settings, transcription_runs
@@ -61,12 +60,17 @@ def _transcribe_unfinished(
         print(f"{done} of {len(jobs)} were transcribed before: skipped", file=sys.stderr)
     if not unfinished:
         return []
+    from recognition.loading import (
+        load_recognizer,
+    )  # here: a command that only prints its help loads no model
+
+    load = partial(load_recognizer, runs["speech"], runs["language"], options.search)
     if options.cluster:
         assert marks  # --cluster needs --output
-        settings = options.cluster, _loader(options), options.format, options.digits
+        settings = options.cluster, load, options.format, options.digits
         failed = transcribe_on_cluster(*settings, unfinished, marks)
     else:
-        failed = _transcribe(unfinished, options, marks)
+        failed = _transcribe(unfinished, load, options, marks)
     if failed:
         _print_names("{} of {} files could not be transcribed completely", failed, len(unfinished))
     return failed
@@ -78,9 +82,14 @@ def _print_names(message: str, names: Sequence[str], of: int) -> None:
     print(f"{message.format(len(names), of)}: {', '.join(shown)}", file=sys.stderr)
 
 
-def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: TranscriptMarks | None) -> list[str]:
+def _transcribe(
+    jobs: Sequence[Job],
+    load: Callable[[], Any],
+    options: argparse.Namespace,
+    marks: TranscriptMarks | None,
+) -> list[str]:
     """Transcribe all recordings; return the names of those that failed."""
-    recognizer = _recognizer(options)
+    recognizer = _recognizer(load, options)
     failed: list[str] = []
     silent: list[str] = []
     form = FORMATS[options.format]
@@ -113,12 +122,8 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: Transcr
     return failed
 
 
-def _loader(options: argparse.Namespace) -> Callable[[], Any]:
-    return partial(load, options.speech, options.language, **vars(options.search))
-
-
-def _recognizer(options: argparse.Namespace) -> Any:
-    recognizer = _loader(options)()
+def _recognizer(load: Callable[[], Any], options: argparse.Namespace) -> Any:
+    recognizer = load()
     for text in recognizer.phrases.homophone_warnings() if recognizer.phrases else ():
         print(f"warning: {text}", file=sys.stderr)
     if not options.stream:

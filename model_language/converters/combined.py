@@ -6,11 +6,11 @@
 The factors are settings of :class:`CombinedConfig`, tuned on held-out text (log-linear combination: Och and
 Ney 2002, "Discriminative Training and Maximum Entropy Models for Statistical Machine Translation"). The
 n-gram model contributes most. A dictionary of words adds what its training texts lack; the network sees
-both sides of a syllable. A hanzi may be written for a syllable that an acoustic model confuses with
-its reading (``noisy_channel``). The number of recognition errors in a sentence is unknown: each sentence is
+both sides of a syllable. A hanzi may be written for a syllable that an acoustic model confuses with its
+reading (``noisy_channel``). The number of recognition errors in a sentence is unknown: each sentence is
 searched with a high error rate and, if that finds errors, with lower ones; the highest score wins. Typed
-pinyin is assumed to be correct (:meth:`CombinedConverter.typed`). The
-network runs in ONNX Runtime, all else in NumPy.
+pinyin is assumed to be correct (:meth:`CombinedConverter.typed`). The network runs in ONNX Runtime, all else
+in NumPy.
 """
 
 from __future__ import annotations

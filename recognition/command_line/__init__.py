@@ -1,1 +1,1 @@
-"""Options of the commands that recognise speech: ``search`` (of several commands), ``transcription``."""
+"""Options of commands: ``search`` (all that recognise speech), ``transcription`` (``transcribe.py``)."""

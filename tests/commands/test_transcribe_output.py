@@ -162,7 +162,7 @@ def test_of_two_live_calls_with_one_folder_the_second_is_refused(talk, runs, mon
     live = ["-", "--rate", "16000", *runs, "--output", str(talk.parent)]
     calls = []
 
-    def first(jobs, options, marks):
+    def first(jobs, _load, _options, _marks):
         calls.append("first")
         with pytest.raises(RunError, match=f"another process writes this folder .process {os.getpid()} on"):
             transcribe.main(live)

@@ -23,8 +23,8 @@ def run_command(main: Callable[..., int | None]) -> None:
 
     After a signal the exit code is the one that shells use: 130 for Ctrl-C, 143 for SIGTERM.
     A full disk, a missing file, missing permissions and a package that is not installed are reported like a
-    :class:`utils.errors.UserError`. What can't be printed, such as a
-    file name that is not UTF-8, is printed as by :func:`utils.errors.printable`.
+    :class:`utils.errors.UserError`. What can't be printed, such as a file name that is not UTF-8, is printed
+    as by :func:`utils.errors.printable`.
 
     Raises:
         SystemExit: always, except after an error that the user can't correct, which is raised again.
